@@ -1,0 +1,1 @@
+"""Verbs: what a user can do, written against small ports; no outside world in here."""

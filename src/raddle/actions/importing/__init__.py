@@ -1,0 +1,1 @@
+"""Other agents' sessions, read as threads: one importer a file, one registry, one run."""

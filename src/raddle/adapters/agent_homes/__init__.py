@@ -1,0 +1,1 @@
+"""Where other agents keep their sessions, found and read; never written to."""

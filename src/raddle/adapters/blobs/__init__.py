@@ -1,0 +1,1 @@
+"""Content-addressed bytes: attachments and the source segments of imported sessions."""

@@ -1,0 +1,1 @@
+"""Threads on this machine: thread files, journals, the search index, the import ledger."""

@@ -1,0 +1,114 @@
+"""Where everything lies: the one place that spells a path below raddle's own folders.
+
+Were a name spelled twice, one command would write where another does not look. What belongs to one data
+folder lies inside it, or carries its mark in the name, so that two data folders never share a ledger or
+an index. Nothing is made here: `files.make_folder` does that when the first file is written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from pathlib import Path
+
+from msgspec import Struct
+
+from raddle.model.errors import InvalidInput
+from raddle.model.ids import parse_thread_id
+
+_SHA256 = re.compile(r"[0-9a-f]{64}\Z")
+
+
+class Paths(Struct, frozen=True, kw_only=True):
+    """The four folders of one raddle, all absolute, and what lies in them. Folders are 0700, files 0600."""
+
+    data_dir: Path
+    """The truth: threads, blobs, and what is known of where they came from."""
+    config_dir: Path
+    state_dir: Path
+    """What is of this machine alone and cannot be rebuilt: the device's name, logs."""
+    cache_dir: Path
+    """What one command rebuilds."""
+
+    @property
+    def config_file(self) -> Path:
+        """What the person sets."""
+        return self.config_dir / "config.toml"
+
+    @property
+    def threads_dir(self) -> Path:
+        """The thread files with their journals."""
+        return self.data_dir / "threads"
+
+    @property
+    def blobs_dir(self) -> Path:
+        """Attachments and source segments."""
+        return self.data_dir / "blobs"
+
+    @property
+    def locks_dir(self) -> Path:
+        """The lock files of this data folder."""
+        return self.data_dir / "locks"
+
+    @property
+    def import_ledger(self) -> Path:
+        """Which file of which agent was read how far (SQLite)."""
+        return self.data_dir / "import-ledger.sqlite3"
+
+    @property
+    def dirty_list(self) -> Path:
+        """The ids of threads that were written and are not yet in the search index."""
+        return self.data_dir / "dirty"
+
+    @property
+    def device_marker(self) -> Path:
+        """The id of the device that last wrote to this data folder."""
+        return self.data_dir / ".device"
+
+    @property
+    def device_file(self) -> Path:
+        """Which device this machine is, for each data folder it has."""
+        return self.state_dir / "device.json"
+
+    @property
+    def state_locks_dir(self) -> Path:
+        """The lock files of the state folder."""
+        return self.state_dir / "locks"
+
+    @property
+    def log_file(self) -> Path:
+        """What went wrong, without a word of any thread."""
+        return self.state_dir / "raddle.log"
+
+    @property
+    def search_index(self) -> Path:
+        """The search index of this data folder (SQLite)."""
+        mark = hashlib.sha256(os.fsencode(os.path.realpath(self.data_dir))).hexdigest()[:12]
+        return self.cache_dir / f"search-{mark}.sqlite3"
+
+    def thread_file(self, thread_id: str) -> Path:
+        """`threads/<id>.json`; InvalidInput where `thread_id` is no whole thread id."""
+        return self.threads_dir / f"{parse_thread_id(thread_id)}.json"
+
+    def journal_file(self, thread_id: str) -> Path:
+        """The edits since the thread file was last written whole."""
+        return self.thread_file(thread_id).with_suffix(".journal")
+
+    def previous_file(self, thread_id: str) -> Path:
+        """The thread file as it was before the last fold."""
+        return self.thread_file(thread_id).with_suffix(".prev")
+
+    def quarantine_file(self, damaged: Path, stamp: str) -> Path:
+        """Where a damaged file goes, beside itself; `stamp` (letters, digits, `-`) sets it off from earlier ones."""
+        return damaged.with_name(f"{damaged.name}.broken-{stamp}")
+
+    def quarantine_reason(self, quarantined: Path) -> Path:
+        """The note that says why a file was quarantined."""
+        return quarantined.with_name(f"{quarantined.name}.reason")
+
+    def blob_file(self, sha256: str) -> Path:
+        """`blobs/ab/abcd…`; InvalidInput where `sha256` is not 64 lower-case hex digits."""
+        if _SHA256.match(sha256) is None:
+            raise InvalidInput(f"{sha256[:80]!r} is not a SHA-256", "it is 64 hex digits, in lower case")
+        return self.blobs_dir / sha256[:2] / sha256

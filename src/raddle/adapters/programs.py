@@ -1,0 +1,218 @@
+"""The one door to other programs: no shell, a clean environment, an end in time, bounded output.
+
+A second door would forget one of these, and a program that waits for a password, floods the memory or
+sees our tokens would be nobody's fault. The environment is read here only to be handed on; what raddle
+itself is set to is `raddle.config`'s.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+from msgspec import Struct
+
+from raddle.model.errors import InvalidInput, NotFound, StorageError
+
+_KEPT_BACK = frozenset({"RADDLE_TOKEN", "RADDLE_DATABASE_URL", "LANGUAGE", "LC_ALL"})
+"""Our secrets are nobody else's, and the language of messages is ours to choose."""
+_CHUNK_BYTES = 64 * 1024
+_LOOK_AGAIN_SECONDS = 0.1
+_GRACE_SECONDS = 1.0
+"""From the request to stop, at which git removes its lock files, to the kill."""
+
+
+class Completed(Struct, frozen=True, kw_only=True):
+    """What a program said. `code` is its exit code; minus the signal's number where one ended it."""
+
+    stdout: bytes
+    stderr: bytes
+    code: int
+    is_timed_out: bool = False
+    """It was stopped because its time was up; the output is what had come."""
+    is_cut: bool = False
+    """It was stopped because it said more than was allowed; the output is the beginning."""
+
+
+def clean_environment() -> dict[str, str]:
+    """This process's environment as other programs may see it: without our secrets, messages in English."""
+    kept = {name: value for name, value in os.environ.items() if name not in _KEPT_BACK}
+    return kept | {"LC_ALL": "C"}
+
+
+def find_program(name: str, env: Mapping[str, str] | None = None) -> str | None:
+    """The absolute path of the program `name` on the PATH of `env` (None: ours); None where there is none.
+
+    Relative entries of PATH are passed over: what lies in somebody's workspace is not a program of ours.
+    """
+    if os.path.isabs(name):
+        return name if _is_program(name) else None
+    if os.sep in name:
+        return None
+    path = (os.environ if env is None else env).get("PATH", os.defpath)
+    candidates = (f"{folder}/{name}" for folder in path.split(os.pathsep) if os.path.isabs(folder))
+    return next((candidate for candidate in candidates if _is_program(candidate)), None)
+
+
+def _is_program(path: str) -> bool:
+    return os.path.isfile(path) and os.access(path, os.X_OK)
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    cwd: Path | None = None,
+    input: bytes = b"",  # noqa: A002  # the word that subprocess uses for it
+    timeout: float = 60.0,  # noqa: ASYNC109  # seconds
+    env: Mapping[str, str] | None = None,
+    limit_bytes: int = 64 * 1024 * 1024,
+) -> Completed:
+    """Run a program to its end, without a shell, and give back what it said.
+
+    `argv[0]` is a name or an absolute path. `env` is its whole environment (None: `clean_environment()`).
+    After `timeout` seconds, or past `limit_bytes` of output, it is stopped with everything it started;
+    the answer says so. NotFound where there is no such program or folder, StorageError where the system
+    will not start it.
+    """
+    environment = clean_environment() if env is None else dict(env)
+    program = find_program(argv[0], environment)
+    if program is None:
+        raise NotFound("program", argv[0], "install it, or check that its folder is on PATH")
+    deadline = time.monotonic() + timeout
+    process = _start([program, *argv[1:]], cwd=cwd, environment=environment)
+    try:
+        return _Conversation(process, input, limit_bytes).complete(deadline)
+    finally:
+        # Also at Ctrl-C, which in a session of its own the program does not hear.
+        if process.returncode is None:
+            _stop(process)
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+
+def _start(argv: list[str], *, cwd: Path | None, environment: dict[str, str]) -> subprocess.Popen[bytes]:
+    if cwd is not None and not cwd.is_dir():
+        raise NotFound("folder", str(cwd))
+    try:
+        return subprocess.Popen(
+            argv,
+            cwd=cwd,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise StorageError(f"cannot start {argv[0]}: {error.strerror}") from error
+    except ValueError as error:  # a NUL in an argument
+        raise InvalidInput(f"cannot start {argv[0]}: {error}") from error
+
+
+class _Conversation:
+    """Feeds a program its input and takes its output, whichever it is ready for."""
+
+    def __init__(self, process: subprocess.Popen[bytes], to_say: bytes, limit_bytes: int) -> None:
+        self._process = process
+        self._to_say = memoryview(to_say)
+        self._left = limit_bytes
+        self._heard: dict[IO[bytes] | None, bytearray] = {
+            process.stdout: bytearray(),
+            process.stderr: bytearray(),
+        }
+        self._selector = selectors.DefaultSelector()
+
+    def complete(self, deadline: float) -> Completed:
+        """Talk until the program has ended, its time is up, or it has said too much."""
+        with self._selector:
+            for pipe in self._heard:
+                assert pipe is not None  # noqa: S101  # _start asked for it
+                self._selector.register(pipe, selectors.EVENT_READ)
+            self._register_input()
+            self._talk(deadline)
+        is_cut = self._left < 0
+        is_timed_out = not is_cut and not self._ends_by(deadline)
+        if is_cut or is_timed_out:
+            _stop(self._process)
+        return Completed(
+            stdout=bytes(self._heard[self._process.stdout]),
+            stderr=bytes(self._heard[self._process.stderr]),
+            code=self._process.wait(),
+            is_timed_out=is_timed_out,
+            is_cut=is_cut,
+        )
+
+    def _register_input(self) -> None:
+        stdin = self._process.stdin
+        assert stdin is not None  # noqa: S101  # _start asked for it
+        if self._to_say:
+            os.set_blocking(stdin.fileno(), False)
+            self._selector.register(stdin, selectors.EVENT_WRITE)
+        else:
+            stdin.close()
+
+    def _talk(self, deadline: float) -> None:
+        while self._selector.get_map() and self._left >= 0:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return
+            ready = self._selector.select(min(left, _LOOK_AGAIN_SECONDS))
+            if not ready and self._process.poll() is not None:
+                # It has ended, and something it left running (a credential cache) holds the pipe open.
+                return
+            for key, _ in ready:
+                if key.fileobj is self._process.stdin:
+                    self._say(self._process.stdin)
+                else:
+                    self._hear(key.fd, key.fileobj)
+
+    def _say(self, stdin: IO[bytes]) -> None:
+        try:
+            written = os.write(stdin.fileno(), self._to_say[:_CHUNK_BYTES])
+        except BlockingIOError:
+            return
+        except BrokenPipeError:  # it does not want to hear the rest, which its exit code explains
+            written = len(self._to_say)
+        self._to_say = self._to_say[written:]
+        if not self._to_say:
+            self._selector.unregister(stdin)
+            stdin.close()
+
+    def _hear(self, fd: int, pipe: object) -> None:
+        chunk = os.read(fd, _CHUNK_BYTES)
+        if not chunk:
+            self._selector.unregister(fd)
+            return
+        self._heard[pipe] += chunk[: self._left]  # type: ignore[index]
+        self._left -= len(chunk)
+
+    def _ends_by(self, deadline: float) -> bool:
+        """Did the program end in time? It may have closed its output and gone on."""
+        try:
+            self._process.wait(max(deadline - time.monotonic(), 0))
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """End the program and whatever it started: asked first, then killed."""
+    _signal_all(process, signal.SIGTERM)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_GRACE_SECONDS)
+    _signal_all(process, signal.SIGKILL)
+    process.wait()
+
+
+def _signal_all(process: subprocess.Popen[bytes], number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # all of them have ended, or are about to
+        os.killpg(process.pid, number)

@@ -1,0 +1,132 @@
+"""The command `raddle`: which commands there are, and what becomes of an error.
+
+Names and one-line helps stand here as text, so that `raddle --help` and a typing error import no command.
+What a command prints goes through `output`, what it says on the side and its exit code through `diagnostics`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import sys
+from typing import Any, NoReturn
+
+import click
+
+from raddle import __version__
+from raddle.apps.cli import diagnostics
+from raddle.model.errors import RaddleError
+
+
+class Entry:
+    """Where a command is defined (`module:attribute` in `apps/cli/commands`), and its one-line help."""
+
+    def __init__(self, group: str, module: str, attribute: str, short_help: str) -> None:
+        self.group = group
+        self.module = module
+        self.attribute = attribute
+        self.short_help = short_help
+
+
+FIRST, FIND, WRITE, KEEP, CARE = "First steps", "Find and read", "Write", "Keep in order", "Look after it"
+
+COMMANDS: dict[str, Entry] = {
+    "up": Entry(FIRST, "up", "up", "Set raddle up and bring in what this machine has"),
+    "import": Entry(FIRST, "importing", "import_", "Bring in the sessions of other agents"),
+    "list": Entry(FIND, "reading", "list_", "List threads: pins first, newest activity first"),
+    "search": Entry(FIND, "reading", "search", "Find messages by words, phrases and filters"),
+    "show": Entry(FIND, "reading", "show", "Read a thread"),
+    "branches": Entry(FIND, "branches", "branches", "List, name, compare, switch and move branches"),
+    "export": Entry(FIND, "exporting", "export", "Write a thread out as markdown, json, text, …"),
+    "new": Entry(WRITE, "writing", "new", "Start a thread"),
+    "reply": Entry(WRITE, "writing", "reply", "Add a turn to a thread"),
+    "draft": Entry(WRITE, "writing", "draft", "Keep, show or clear unsent text"),
+    "fork": Entry(WRITE, "writing", "fork", "Copy a thread, or the path to one message, as a new one"),
+    "undo": Entry(WRITE, "writing", "undo", "Take back the last turns"),
+    "redo": Entry(WRITE, "writing", "redo", "Bring back turns that were taken back"),
+    "rename": Entry(KEEP, "keeping", "rename", "Set a thread's title"),
+    "tag": Entry(KEEP, "keeping", "tag", "Add tags to a thread, or take them away"),
+    "pin": Entry(KEEP, "keeping", "pin", "Put a thread first in lists"),
+    "archive": Entry(KEEP, "keeping", "archive", "Put a thread away"),
+    "private": Entry(KEEP, "keeping", "private", "Keep a thread on this machine for good"),
+    "delete": Entry(KEEP, "removing", "delete", "Delete a thread (`restore` brings it back)"),
+    "restore": Entry(KEEP, "removing", "restore", "Bring a deleted thread back"),
+    "purge": Entry(KEEP, "removing", "purge", "Erase a thread, or the words of its removed turns, for good"),
+    "doctor": Entry(CARE, "doctor", "doctor", "Check what is stored, and mend it"),
+    "config": Entry(CARE, "config", "config", "Show every setting and where it comes from"),
+    "completion": Entry(CARE, "completion", "completion", "Print the completion script of a shell"),
+}
+
+
+class Verbs(click.Group):
+    """The top group: commands by name from COMMANDS, imported when they run; a wrong name suggests the near one."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Every name, in the order of the help."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, imported now; None where there is none of that name."""
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        module = importlib.import_module(f"raddle.apps.cli.commands.{entry.module}")
+        command = getattr(module, entry.attribute)
+        assert isinstance(command, click.Command)
+        command.name = cmd_name
+        command.short_help = entry.short_help
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, but an unknown name is answered with the near ones."""
+        name = args[0] if args else ""
+        if name and not name.startswith("-") and name not in COMMANDS:
+            near = difflib.get_close_matches(name, COMMANDS, n=3, cutoff=0.5)
+            hint = f"did you mean {' or '.join(near)}?" if near else "`raddle --help` lists the commands"
+            raise click.UsageError(f"there is no command {name!r}\n{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands by group, without importing one."""
+        width = max(map(len, COMMANDS))
+        for group in (FIRST, FIND, WRITE, KEEP, CARE):
+            rows = [(name.ljust(width), entry.short_help) for name, entry in COMMANDS.items() if entry.group == group]
+            with formatter.section(group):
+                formatter.write_dl(rows)
+
+
+@click.group(
+    cls=Verbs,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="`raddle COMMAND --help` says more of each. A thread's ID may be cut to the part that is unique.",
+)
+@click.version_option(__version__, "-V", "--version", message="raddle %(version)s")
+def raddle() -> None:
+    """Your coding agents' conversations, kept, found, read and gone on with."""
+
+
+def run(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line and leave the process with its exit code."""
+    sys.exit(main(sys.argv[1:] if arguments is None else arguments))
+
+
+def main(arguments: list[str]) -> int:
+    """Run one command; its exit code (see `diagnostics.EXIT_CODES`)."""
+    as_json = any(argument in ("--json", "--jsonl") for argument in arguments)
+    try:
+        result: Any = raddle.main(args=arguments, prog_name="raddle", standalone_mode=False)
+    except click.exceptions.Exit as leave:
+        return leave.exit_code
+    except click.ClickException as error:
+        return diagnostics.usage_error(error, as_json=as_json)
+    except (click.Abort, KeyboardInterrupt):
+        return diagnostics.interrupted()
+    except BrokenPipeError:
+        return diagnostics.closed_pipe()
+    except RaddleError as error:
+        return diagnostics.failed(error, as_json=as_json)
+    except Exception as error:  # noqa: BLE001  a bug: said in one line, its traceback kept in the log file
+        return diagnostics.bug(error, as_json=as_json)
+    return result if isinstance(result, int) else 0

@@ -1,0 +1,57 @@
+"""Everything on stdout: data, as text for people or as JSON for programs. Nothing else writes there."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+
+def write(text: str) -> None:
+    """Text as it is."""
+    sys.stdout.write(text)
+
+
+def line(text: str = "") -> None:
+    """One line."""
+    sys.stdout.write(text + "\n")
+
+
+def write_bytes(data: bytes) -> None:
+    """Bytes as they are: a file that a user redirects."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def json(value: Any) -> None:
+    """One JSON document, pretty-printed on a terminal."""
+    import msgspec  # noqa: PLC0415  not needed for a help text
+
+    data = msgspec.json.encode(value)
+    if sys.stdout.isatty():
+        data = msgspec.json.format(data, indent=2)
+    write_bytes(data + b"\n")
+
+
+def json_lines(values: Iterable[Any]) -> None:
+    """One JSON document a line, each written at once."""
+    import msgspec  # noqa: PLC0415
+
+    for value in values:
+        write_bytes(msgspec.json.encode(value) + b"\n")
+
+
+def is_terminal() -> bool:
+    """Does a person look at stdout?"""
+    return sys.stdout.isatty()
+
+
+def page(text: str) -> None:
+    """Text for a person: through the pager on a terminal, as it is elsewhere."""
+    if is_terminal():
+        import click  # noqa: PLC0415
+
+        click.echo_via_pager(text)
+    else:
+        write(text)

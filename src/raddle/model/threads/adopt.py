@@ -1,0 +1,197 @@
+"""Files that raddle did not write, or not last: their fields become edits, their linear messages a tree.
+
+Three ways in, all of which lose nothing:
+- `first_sight`: nothing is known of the thread. Equal copies on two machines become one write, different ones
+  concurrent values.
+- `adopt`: the last known state is there. Each field that reads otherwise is one more edit of this device; a
+  field the seed's programs do not know says nothing by its absence; unknown turns are appended. A rewrite
+  that touched nothing changes nothing.
+- `migrated_messages`: a linear list gets ids, parents and one branch, the same on every machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from raddle.model.clock import parse_time
+from raddle.model.ids import canonical_json, derived_id
+from raddle.model.threads.codec import Decoded
+from raddle.model.threads.delta import Delta
+from raddle.model.threads.edits import Author, Editor
+from raddle.model.threads.message import Message
+from raddle.model.threads.message_codec import decode_message
+from raddle.model.threads.plain_fields import plain_of, registers_shown
+from raddle.model.threads.register import Register, one_write
+from raddle.model.threads.thread import Thread
+
+_SEED_FIELDS = frozenset(
+    {
+        "created_at",
+        "updated_at",
+        "last_activity_at",
+        "workspace_root",
+        "cwd",
+        "client_version",
+        "git_remote_url",
+        "model",
+        "git",
+        "git_initial",
+        "agent_state",
+        "title",
+        "is_pinned",
+        "is_private",
+        "visibility",
+        "is_shared_with_support",
+    }
+)
+"""Registers whose fields the first seed's programs write: only for these does a changed value mean an edit."""
+_SEED_FAMILIES = ("tag/",)
+
+
+def open_file(decoded: Decoded, known: Thread | None, author: Author) -> Thread:
+    """The thread that a file holds, on top of what was `known` of it (None: nothing)."""
+    if decoded.is_as_written and decoded.has_ids:
+        return decoded.thread()
+    if known is not None:
+        return adopt(known, decoded, author)
+    if decoded.is_stamped:
+        return _with_messages(decoded.thread(), migrated_messages(decoded.id, decoded.messages, 0))
+    return first_sight(decoded)
+
+
+def first_sight(decoded: Decoded) -> Thread:
+    """A file without stamps, met for the first time: n = its `updated_at`, device = `~` + a hash of the value."""
+    shown = registers_shown(decoded.plain)
+    n = parse_time(str(shown.get("updated_at", ""))) or parse_time(str(shown.get("created_at", ""))) or 0
+    registers: dict[str, Register] = {
+        path: one_write(n + (position if path.startswith("commit/") else 0), "~" + _hash(value), value)
+        for position, (path, value) in enumerate(shown.items())
+    }
+    deleted_at = decoded.plain.get("deleted_at")
+    if isinstance(deleted_at, str):
+        registers["deleted"] = one_write(n, "~" + _hash(deleted_at), {"at": deleted_at, "seen": {}})
+    draft = decoded.plain.get("draft")
+    created = parse_time(str(shown.get("created_at", ""))) or 0
+    messages = migrated_messages(decoded.id, decoded.messages, created)
+    if isinstance(draft, str) and draft:
+        target = messages[-1].id if messages else "root"
+        registers["draft/~seed"] = one_write(n, "~" + _hash(draft), {target: draft})
+    thread = Thread(decoded.id)
+    thread.join(Delta(version=decoded.version, messages=tuple(messages), registers=registers))
+    return thread
+
+
+def adopt(known: Thread, decoded: Decoded, author: Author) -> Thread:
+    """`known` with what the file says otherwise as edits of this device; `known` itself is not changed."""
+    thread = known.copy()
+    thread.join(Delta(registers=decoded.stamps if decoded.is_as_written else {}))
+    shown = registers_shown(decoded.plain)
+    before = registers_shown(plain_of(thread))
+    editor = Editor(thread, author)
+    for message in _unknown_turns(thread, decoded.messages):
+        editor.put(message)
+    for path, value in shown.items():
+        is_seed = path in _SEED_FIELDS or path.startswith(_SEED_FAMILIES)
+        if (is_seed or path not in before) and canonical_json(value) != canonical_json(before.get(path)):
+            editor.write(path, value)
+    for path in before:
+        if path not in shown and path.startswith(_SEED_FAMILIES) and "metadata" in decoded.plain:
+            editor.write(path, False)
+    if "title" in before and "title" not in shown and "metadata" in decoded.plain:
+        editor.write("title", None)
+    editor.delta()
+    return thread
+
+
+def migrated_messages(thread_id: str, messages: Sequence[Any], created: int) -> list[Message]:
+    """Messages with ids as they are; those without get derived ids, each chained under the one before it.
+
+    `created` (µs) starts the order of messages that carry no time. Loading one list twice gives equal ids;
+    two lists that share their beginning share its messages.
+    """
+    migrated: list[Message] = []
+    before: Message | None = None
+    order = created - 1
+    for message in messages:
+        if isinstance(message, Message):
+            whole = message
+        else:
+            whole = _with_place(thread_id, message, before, order)
+        order = max(order, whole.order)
+        migrated.append(whole)
+        before = whole
+    return migrated
+
+
+def _with_place(thread_id: str, plain: Mapping[str, Any], before: Message | None, order: int) -> Message:
+    message_id = linear_id(thread_id, before.id if before is not None else None, plain)
+    ts = plain.get("ts")
+    time = parse_time(ts) if isinstance(ts, str) else None
+    seq = max(time if time is not None else 0, order + 1)
+    parent_id = plain.get("parent_id")
+    fields = dict(plain) | {
+        "id": message_id,
+        "parent_id": parent_id if isinstance(parent_id, str) else (before.id if before is not None else None),
+        "branch_id": plain.get("branch_id") or (before.branch_id if before is not None else message_id),
+    }
+    if seq != time:
+        fields["seq"] = seq
+    return decode_message(fields)
+
+
+def linear_id(thread_id: str, before_id: str | None, plain: Mapping[str, Any]) -> str:
+    """The id of a message of a linear list: from its thread, the id before it, and what it says."""
+    return derived_id(
+        "linear",
+        thread_id,
+        before_id,
+        plain.get("role"),
+        plain.get("content", ""),
+        plain.get("tool_calls") or [],
+    )
+
+
+def _unknown_turns(thread: Thread, messages: Sequence[Any]) -> Iterable[Message]:
+    """The file's messages that the thread does not hold: those without ids are matched, in order, by what they say."""
+    shown = list(thread.tree.shown())
+    at = 0
+    before: Message | None = None
+    found: list[Message] = []
+    for message in messages:
+        if isinstance(message, Message):
+            if message.id not in thread.tree:
+                found.append(message)
+            before = thread.tree.get(message.id) or message
+            continue
+        match = next(
+            (index for index in range(at, len(shown)) if _says_the_same(shown[index], message)), None
+        )
+        if match is not None:
+            at, before = match + 1, shown[match]
+            continue
+        before = _with_place(thread.id, message, before, max(thread.clock, before.order if before else 0))
+        if before.id not in thread.tree:
+            found.append(before)
+    return found
+
+
+def _says_the_same(message: Message, plain: Mapping[str, Any]) -> bool:
+    calls = plain.get("tool_calls") or []
+    return (
+        message.role == plain.get("role")
+        and message.content == (plain.get("content") or "")
+        and [call.id for call in message.tool_calls]
+        == [call.get("id") for call in calls if isinstance(call, dict)]
+        and message.tool_call_id == (plain.get("tool_call_id") or "")
+    )
+
+
+def _with_messages(thread: Thread, messages: Iterable[Message]) -> Thread:
+    thread.join(Delta(messages=tuple(messages)))
+    return thread
+
+
+def _hash(value: Any) -> str:
+    return hashlib.sha256(canonical_json(value)).hexdigest()[:8]

@@ -1,0 +1,441 @@
+"""Everything a person or a program can do to a thread, and the one place where edits are stamped.
+
+An `Editor` works on the newest state, under the thread's lock (the store sees to both): each verb stamps its
+writes on top of what it can see, joins them into the thread at once, and gathers them into the one `Delta`
+that the store appends. Two processes of one device share a device id, so an edit stamped on an older state
+could be lost: hence the lock, and hence no second place that stamps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from raddle.model.clock import Clock, format_time
+from raddle.model.errors import InvalidInput, NotFound
+from raddle.model.ids import NewId, derived_id
+from raddle.model.threads.agent_state import AgentState
+from raddle.model.threads.delta import Delta
+from raddle.model.threads.fields import FIELDS, field_of, first
+from raddle.model.threads.git_facts import GitSnapshot
+from raddle.model.threads.message import Message
+from raddle.model.threads.register import Register, join_registers, one_write, overwrite
+from raddle.model.threads.thread import PendingJob, Thread, is_real_device
+from raddle.model.threads.visibility import PRIVATE, parse_visibility
+
+ROOT = "root"
+"""The reply target of a draft that starts a new line of conversation."""
+
+
+class Author(Struct, frozen=True, kw_only=True):
+    """Who edits: the device (8 hex), its clock, its source of ids, and a name for display (may be empty)."""
+
+    device: str
+    now: Clock
+    new_id: NewId
+    name: str = ""
+
+
+class Editor:
+    """Edits one thread in place; `delta()` is what changed since it was opened."""
+
+    def __init__(self, thread: Thread, author: Author) -> None:
+        self.thread = thread
+        self.author = author
+        self._base_version = thread.version
+        self._messages: dict[str, Message] = {}
+        self._registers: dict[str, Register] = {}
+        self._was_deleted: bool | None = None
+
+    # -- the one place that stamps ---------------------------------------------------------------
+
+    def _tick(self) -> int:
+        """The hybrid clock: now, or just after everything this thread holds."""
+        return max(self.author.now(), self.thread.clock + 1)
+
+    def write(self, path: str, value: Any) -> None:
+        """Stamp `value` into the register at `path`; nothing where it already shows, settled."""
+        register = self.thread.registers.get(path)
+        if register is not None and len(register.writes) == 1 and _same(register.writes[0].value, value):
+            return
+        if register is None and value is None:
+            return
+        self._revive(path)
+        written = overwrite(register, self._tick(), self.author.device, value)
+        self._registers[path] = written
+        self._take(Delta(registers={path: written}))
+
+    def put(self, message: Message) -> None:
+        """Take in a message that is whole already (an adopted, landed or purged one)."""
+        self._messages[message.id] = message
+        self._take(Delta(messages=(message,)))
+
+    def _take(self, delta: Delta) -> None:
+        self.thread.join(delta)
+
+    def _revive(self, path: str) -> None:
+        """An edit by someone who sees a deleted thread brings it back."""
+        if path != "messages" and not field_of(path).is_edit:
+            return
+        if self._was_deleted is None:
+            self._was_deleted = self.thread.is_deleted
+            if self._was_deleted:
+                self.write("deleted", None)
+
+    def delta(self) -> Delta:
+        """What changed, `updated_at` and the next version included; empty where nothing did."""
+        if not self._messages and not self._registers:
+            return Delta(base_version=self._base_version, version=self._base_version)
+        now = format_time(self.author.now())
+        if "updated_at" not in self._registers:
+            self.write("updated_at", now)
+            if self._messages:
+                self.write("last_activity_at", now)
+            self._take(Delta(version=self._base_version + 1))
+        return Delta(
+            base_version=self._base_version,
+            version=self.thread.version,
+            messages=tuple(self._messages.values()),
+            registers=dict(self._registers),
+        )
+
+    # -- turns -----------------------------------------------------------------------------------
+
+    def start(
+        self, *, workspace_root: str | None = None, cwd: str | None = None, client_version: str = ""
+    ) -> None:
+        """The registers of a new thread."""
+        self.write("created_at", format_time(self.author.now()))
+        for path, value in (
+            ("workspace_root", workspace_root),
+            ("cwd", cwd),
+            ("client_version", client_version or None),
+        ):
+            if value is not None:
+                self.write(path, value)
+
+    def append(self, role: str, content: str, **fields: Any) -> Message:
+        """A turn under the tip, or the first root turn."""
+        tip = self.thread.tree.tip()
+        return self.reply(tip.id if tip is not None else None, role, content, **fields)
+
+    def reply(self, parent_id: str | None, role: str, content: str, **fields: Any) -> Message:
+        """A turn under `parent_id` (None: a new root). A reply to a leaf stays on its branch; any other forks.
+
+        `fields` are further fields of `Message`. NotFound where the thread has no such parent.
+        """
+        tree = self.thread.tree
+        branch_id = None
+        if parent_id is not None:
+            parent = tree.get(parent_id)
+            if parent is None:
+                raise NotFound("message", parent_id, f"`raddle show {self.thread.id} --tree` lists them")
+            if tree.is_leaf(parent_id) and not tree.is_removed(parent_id) and not fields.get("is_sidechain"):
+                branch_id = parent.branch_id
+        message_id = fields.pop("id", None) or self.author.new_id()
+        known = tree.get(message_id)
+        if known is not None:
+            return known
+        self._revive("messages")
+        now = self.author.now()
+        n = max(now, self.thread.clock + 1)
+        message = Message(
+            id=message_id,
+            parent_id=parent_id,
+            branch_id=branch_id or message_id,
+            role=role,
+            content=content,
+            ts=format_time(now),
+            seq=None if n == now else n,
+            device=self.author.device,
+            author=fields.pop("author", self.author.name),
+            **fields,
+        )
+        self.put(message)
+        if role == "user":
+            self.set_draft(parent_id, "")
+        return message
+
+    def rollback_last_user_turn(self) -> bool:
+        """Take back the last appended message where it is a user turn without replies; did one go?
+
+        Its job is cleared and its text goes back to the draft it came from.
+        """
+        last = None
+        for message in self.thread.tree.shown():
+            last = message
+        if last is None or last.role != "user" or not self.thread.tree.is_leaf(last.id):
+            return False
+        for job in self.thread.pending_jobs:
+            if job.parent_id == last.id:
+                self.clear_job(job.job_id)
+        self.write(f"gone/{last.id}", True)
+        self.set_draft(last.parent_id, last.content)
+        return True
+
+    def undo(self, turns: int = 1) -> list[str]:
+        """Take back the last `turns` turns on the path to the tip (a user message and all below it); ids taken back."""
+        taken: list[str] = []
+        for _ in range(turns):
+            tip = self.thread.tree.tip()
+            path = self.thread.tree.path_to_root(tip.id if tip is not None else None)
+            asked = [message for message in path if message.role == "user" and message.kind == "turn"]
+            if not asked:
+                break
+            for message in reversed(self.thread.tree.below(asked[-1].id)):
+                if self.thread.shows(f"gone/{message.id}") is not True:
+                    self.write(f"gone/{message.id}", True)
+                    taken.append(message.id)
+        return taken
+
+    def redo(self, turns: int = 1) -> list[str]:
+        """Bring back the last `turns` turns that were taken back, the last one first; ids brought back."""
+        back: list[str] = []
+        for _ in range(turns):
+            turn = self._last_undone()
+            if turn is None:
+                break
+            for message in self._turn_of(turn):
+                self.write(f"gone/{message.id}", False)
+                back.append(message.id)
+        return back
+
+    def _last_undone(self) -> Message | None:
+        """The removed message, under nothing removed, that was taken back last."""
+        tree = self.thread.tree
+        best: tuple[int, str] | None = None
+        for message_id, register in self.thread.family("gone"):
+            message = tree.get(message_id)
+            if message is None or not tree.is_removed(message_id):
+                continue
+            if message.parent_id is None or not tree.is_removed(message.parent_id):
+                best = max(best or (-1, ""), (register.clock, message_id))
+        return tree.get(best[1]) if best is not None else None
+
+    def _turn_of(self, start: Message) -> Iterable[Message]:
+        """`start` and the removed messages under it, up to the next user turns, which are turns of their own."""
+        waiting = [start]
+        while waiting:
+            message = waiting.pop()
+            yield message
+            waiting.extend(
+                child
+                for child in self.thread.tree.children(message.id, removed=True)
+                if self.thread.shows(f"gone/{child.id}") is True and child.role != "user"
+            )
+
+    def purge(self, message_ids: Iterable[str]) -> list[str]:
+        """Erase the words of these messages for good, everywhere the thread goes; ids of those that had any."""
+        purged = []
+        for message_id in message_ids:
+            message = self.thread.tree.get(message_id)
+            if message is not None and not message.is_purged:
+                self.put(message.purged())
+                purged.append(message_id)
+        return purged
+
+    # -- drafts and jobs -------------------------------------------------------------------------
+
+    def set_draft(self, parent_id: str | None, text: str) -> None:
+        """This device's unsent text under a reply target (None: a new root); empty text clears it."""
+        path, target = f"draft/{self.author.device}", parent_id or ROOT
+        register = self.thread.registers.get(path)
+        mine = dict(self.thread.drafts.get(self.author.device, {})) if register is not None else {}
+        if mine.get(target, "") == text:
+            return
+        if text:
+            mine[target] = text
+        else:
+            mine.pop(target, None)
+        self.write(path, mine or None)
+
+    def clear_draft(self, device: str, parent_id: str | None = None) -> None:
+        """Drop a draft that `device` left under a reply target; only what could be seen is replaced."""
+        drafts = dict(self.thread.drafts.get(device, {}))
+        if drafts.pop(parent_id or ROOT, None) is not None:
+            self.write(f"draft/{device}", drafts or None)
+
+    def launch_job(self, job_id: str, parent_id: str | None, responder: str) -> PendingJob:
+        """Note that the turn `parent_id` was sent to `responder`; written before the request leaves."""
+        now = format_time(self.author.now())
+        self.write(f"job/{job_id}", {"parent_id": parent_id, "responder": responder, "launched_at": now})
+        return PendingJob(job_id=job_id, parent_id=parent_id, responder=responder, launched_at=now)
+
+    def land_job(self, job_id: str, content: str, *, parent_id: str | None = None, **fields: Any) -> Message:
+        """The reply of a job, under the turn that launched it; landing it twice adds one message."""
+        for message in self.thread.tree:
+            if message.job_id == job_id:
+                return message
+        entry = self.thread.shows(f"job/{job_id}")
+        if isinstance(entry, dict) and parent_id is None:
+            parent_id = entry.get("parent_id")
+        landed = self.reply(
+            parent_id,
+            fields.pop("role", "assistant"),
+            content,
+            id=derived_id("job", job_id, content),
+            job_id=job_id,
+            **fields,
+        )
+        self.clear_job(job_id)
+        return landed
+
+    def clear_job(self, job_id: str) -> None:
+        """Forget a job: it landed, failed or was never known."""
+        if self.thread.registers.get(f"job/{job_id}") is not None:
+            self.write(f"job/{job_id}", None)
+
+    # -- metadata --------------------------------------------------------------------------------
+
+    def rename(self, title: str) -> None:
+        """Set the title; empty takes it away."""
+        self.write("title", title.strip() or None)
+
+    def tag(self, tag: str) -> None:
+        """Add a tag (no spaces at its ends, none inside a `/`-less word is required)."""
+        self.write(f"tag/{_tag(tag)}", True)
+
+    def untag(self, tag: str) -> None:
+        """Take a tag away; nothing where it was not there."""
+        if f"tag/{_tag(tag)}" in self.thread.registers:
+            self.write(f"tag/{_tag(tag)}", False)
+
+    def pin(self, is_pinned: bool) -> None:
+        """Put it first in lists, or no longer."""
+        self._flag("is_pinned", is_pinned)
+
+    def archive(self, is_archived: bool) -> None:
+        """Put it away, or bring it back."""
+        self._flag("is_archived", is_archived)
+
+    def set_private(self, is_private: bool) -> None:
+        """Keep it on this machine, or no longer. Making it private also narrows its visibility."""
+        self._flag("is_private", is_private)
+        if is_private and self.thread.visibility != PRIVATE:
+            self.write("visibility", PRIVATE)
+
+    def set_visibility(self, visibility: str) -> None:
+        """`organization`, `private` or `public`."""
+        self.write("visibility", parse_visibility(visibility))
+
+    def share_with_support(self, is_shared: bool) -> None:
+        """Let the operator's support read it, or no longer."""
+        self._flag("is_shared_with_support", is_shared)
+
+    def _flag(self, path: str, value: bool) -> None:
+        if value or path in self.thread.registers:
+            self.write(path, value)
+
+    def delete(self) -> None:
+        """Delete it for all devices; an edit that this device has not seen brings it back."""
+        if not self.thread.is_deleted:
+            at = format_time(self.author.now())
+            self.write("deleted", {"at": at, "seen": dict(sorted(self.thread.edit_clock.items()))})
+
+    def restore(self) -> None:
+        """Bring a deleted thread back."""
+        if "deleted" in self.thread.registers:
+            self.write("deleted", None)
+
+    def name_branch(self, message_id: str, name: str) -> None:
+        """Name the branch that starts at a message; empty takes the name away."""
+        self._branch_mark(message_id, "name", name.strip() or None)
+
+    def archive_branch(self, message_id: str, is_archived: bool) -> None:
+        """Put the branch that starts at a message away, or bring it back."""
+        self._branch_mark(message_id, "is_archived", is_archived)
+
+    def _branch_mark(self, message_id: str, mark: str, value: Any) -> None:
+        if message_id not in self.thread.tree:
+            raise NotFound(
+                "message", message_id, f"`raddle branches {self.thread.id}` lists where branches start"
+            )
+        path = f"branch/{message_id}/{mark}"
+        if value or path in self.thread.registers:
+            self.write(path, value)
+
+    # -- context ---------------------------------------------------------------------------------
+
+    def set_agent_state(self, state: AgentState) -> None:
+        """Where the agent stands now."""
+        self.write(
+            "agent_state",
+            {
+                "kind": state.kind,
+                "retries": state.retries,
+                "last_error": state.last_error,
+                "pending_tool_calls": [
+                    {"call_id": call.call_id, "tool_name": call.tool_name}
+                    for call in state.pending_tool_calls
+                ],
+            },
+        )
+
+    def set_model(self, provider: str | None, model: str | None) -> None:
+        """Which model answers from now on."""
+        self.write("model", {"provider": provider, "model": model})
+
+    def set_context(self, name: str, value: str | None) -> None:
+        """`workspace_root`, `cwd`, `client_version`, `active_policy`, `orchestrator` or `server_thread`."""
+        self.write(name, value)
+
+    def snapshot_git(self, snapshot: GitSnapshot | None, commits: Iterable[str] = ()) -> None:
+        """What git says now; `commits` are those since the last snapshot, oldest first. None: nothing changes."""
+        if snapshot is None:
+            return
+        if "git_initial" not in self.thread.registers:
+            self.write(
+                "git_initial",
+                {
+                    "git_initial_branch": snapshot.branch,
+                    "git_initial_commit_sha": snapshot.head,
+                    "git_start_dirty": snapshot.is_dirty,
+                },
+            )
+        self.write(
+            "git",
+            {
+                "git_branch": snapshot.branch,
+                "git_current_commit_sha": snapshot.head,
+                "git_end_dirty": snapshot.is_dirty,
+            },
+        )
+        for sha in (*commits, *((snapshot.head,) if snapshot.head else ())):
+            if f"commit/{sha}" not in self.thread.registers:
+                self.write(f"commit/{sha}", True)
+        if snapshot.remote and self.thread.shows("git_remote_url") is None:
+            self.write("git_remote_url", snapshot.remote)
+
+
+def imported_registers(
+    known: Mapping[str, Register], writes: Iterable[tuple[str, int, Any]]
+) -> dict[str, Register]:
+    """An importer's writes as registers of the empty device, on top of its own earlier ones.
+
+    A register that holds a value of a real device is left alone. For the fields that are set once the least
+    n stands, for all others the greatest.
+    """
+    made: dict[str, Register] = {}
+    for path, n, value in writes:
+        before = made.get(path) or known.get(path)
+        if before is not None and any(is_real_device(write.device) for write in before.writes):
+            continue
+        rule = FIELDS.get(path)
+        if before is not None and rule is not None and rule.shows is first and before.first.n <= n:
+            continue
+        one = one_write(n, "", value)
+        made[path] = one if before is None else join_registers(before, one)
+    return made
+
+
+def _same(old: Any, new: Any) -> bool:
+    return type(old) is type(new) and bool(old == new)
+
+
+def _tag(tag: str) -> str:
+    cleaned = " ".join(tag.split()).removeprefix("#")
+    if not cleaned:
+        raise InvalidInput("a tag needs at least one character", "for example: raddle tag ID bug")
+    return cleaned

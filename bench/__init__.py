@@ -1,1 +1,1 @@
-"""Side-by-side measurements: seeded inputs, a stopwatch for processes, and the peer to measure against."""
+"""Side-by-side benchmarks: ours, the naive way and the peer, in one run, as ratios."""

@@ -1,4 +1,4 @@
-"""Which device this is: eight hex digits for each data folder of each machine, new whenever either is another.
+"""Which device this is: eight hex digits for a data folder of a machine, new when either is another.
 
 Every write of a register is stamped with it, and the proof that no write is lost (docs/formats) holds only
 while no two stores share one: two places that made up ids, or one that kept the id of a restored backup,
@@ -7,6 +7,7 @@ would let a write pass for one that was seen before.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import sys
@@ -24,6 +25,7 @@ from raddle.model.errors import RaddleError, StorageError
 
 _MACHINE_ID_FILES = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 _MACHINE_ID = re.compile(r"[0-9a-fA-F-]{32,36}\Z")
+_MARKER = re.compile(rb"([0-9a-f]{8})\n\Z")
 _PLATFORM_UUID = re.compile(rb'"IOPlatformUUID" = "([^"]+)"')
 
 
@@ -41,7 +43,7 @@ class _Record(Struct, frozen=True, kw_only=True):
     id: str
     machine: str
     inode: int
-    """Of the data folder. Its device number would not do: btrfs, NFS and LVM may give another at each boot."""
+    """Of the data folder. Its device number would not do: btrfs, NFS and LVM may change it at each boot."""
     marker_inode: int
     """Of the marker inside it: a folder made anew where one was removed often gets the old inode again."""
     former_ids: tuple[str, ...] = ()
@@ -55,7 +57,7 @@ class _State(Struct, frozen=True, kw_only=True):
 
 
 def this_device(paths: Paths, *, clock: Clock = system_clock) -> Device:
-    """The device that this machine is for this data folder; made, and both folders with it, where there is none.
+    """The device that this machine is for this data folder; where there is none it is made, folders too.
 
     Processes that come first at the same time agree. StorageError where the folders cannot be written.
     """
@@ -65,7 +67,7 @@ def this_device(paths: Paths, *, clock: Clock = system_clock) -> Device:
     if known is not None:
         return known
     make_folder(paths.state_dir)
-    with LockFiles(paths.state_locks_dir, stripes=1).held("device"):
+    with LockFiles(paths.device_locks_dir, stripes=1).held("device"):
         state = _readable_state(paths)
         if state is None:
             _keep_aside(paths.device_file, clock)
@@ -74,7 +76,14 @@ def this_device(paths: Paths, *, clock: Clock = system_clock) -> Device:
 
 
 def machine_id() -> str:
-    """What tells this machine from others: systemd's machine id, Apple's platform UUID, else the host's name."""
+    """What tells this machine from others: systemd's machine id, Apple's platform UUID, else the host's name.
+
+    Hashed, because the first two are nobody else's to know and the state folder may be copied about.
+    """
+    return hashlib.sha256(f"raddle device {_raw_machine_id()}".encode()).hexdigest()[:32]
+
+
+def _raw_machine_id() -> str:
     for file in _MACHINE_ID_FILES:
         try:
             text = file.read_text(encoding="ascii").strip()
@@ -82,12 +91,11 @@ def machine_id() -> str:
             continue
         if _MACHINE_ID.match(text):  # a container's may be empty or say `uninitialized`
             return text
-    return _platform_uuid() or f"host {os.uname().nodename}"
+    uuid = _platform_uuid() if sys.platform == "darwin" else None
+    return uuid or f"host {os.uname().nodename}"
 
 
 def _platform_uuid() -> str | None:
-    if sys.platform != "darwin":
-        return None
     try:
         answer = run(["/usr/sbin/ioreg", "-rd1", "-c", "IOPlatformExpertDevice"], timeout=5)
     except RaddleError:
@@ -117,8 +125,7 @@ def _known(state: _State | None, paths: Paths, machine: str) -> Device | None:
 
 
 def _new(state: _State, paths: Paths, machine: str) -> Device:
-    before = state.data_dirs.get(_name(paths))
-    former = (*before.former_ids, before.id) if before is not None else ()
+    former = _former(state.data_dirs.get(_name(paths)), find_bytes(paths.device_marker) or b"")
     device = Device(id=os.urandom(4).hex(), former_ids=former)
     write_atomic(paths.device_marker, _marker(device.id))
     record = _Record(
@@ -131,6 +138,15 @@ def _new(state: _State, paths: Paths, machine: str) -> Device:
     new = msgspec.structs.replace(state, data_dirs={**state.data_dirs, _name(paths): record})
     write_atomic(paths.device_file, msgspec.json.format(msgspec.json.encode(new), indent=2) + b"\n")
     return device
+
+
+def _former(before: _Record | None, marker: bytes) -> tuple[str, ...]:
+    """Every id the data folder was written under; the marker knows one that the device file has lost."""
+    ids = [*before.former_ids, before.id] if before is not None else []
+    found = _MARKER.match(marker)
+    if found and found[1].decode() not in ids:
+        ids.append(found[1].decode())
+    return tuple(ids)
 
 
 def _keep_aside(file: Path, clock: Clock) -> None:

@@ -29,8 +29,14 @@ _FOLDERS_SYNCED_ONE_BY_ONE = 16
 _REASONS = {
     errno.ENOSPC: ("the disk is full", "free some space, then try again"),
     errno.EDQUOT: ("the disk quota is used up", "free some space or ask for more, then try again"),
-    errno.EFBIG: ("the file would be larger than allowed here", "raise the limit (ulimit -f), then try again"),
-    errno.EROFS: ("the file system is read-only", "make it writable, or name another place (RADDLE_DATA_DIR)"),
+    errno.EFBIG: (
+        "the file would be larger than allowed here",
+        "raise the limit (ulimit -f), then try again",
+    ),
+    errno.EROFS: (
+        "the file system is read-only",
+        "make it writable, or name another place (RADDLE_DATA_DIR)",
+    ),
     errno.EACCES: ("permission denied", "check who owns it and its mode, then try again"),
     errno.EPERM: ("permission denied", "check who owns it and its mode, then try again"),
     errno.EIO: ("the disk reports an error", "copy what matters to another disk, then check this one"),
@@ -89,7 +95,7 @@ def find_bytes(path: Path) -> bytes | None:
 
 
 def write_atomic(path: Path, data: bytes) -> None:
-    """Put `data` at `path`, 0600 and durable: whoever looks, also after a crash, sees the old bytes or the new."""
+    """Put `data` at `path`, 0600, durable: who looks, also after a crash, sees the old bytes or the new."""
     with NewFile(path.parent) as new:
         new.write(data)
         new.publish(path)
@@ -216,7 +222,7 @@ class FileBatch:
 
 
 def append_durable(path: Path, data: bytes) -> int:
-    """Add `data` at the end of the file (made 0600 where there is none) and wait for the disk; its new size in bytes.
+    """Add `data` at the end of the file (made 0600 where there is none), wait for the disk; its new size.
 
     All of it or none: what a full disk let through is cut off again. The caller holds the lock of the file.
     """
@@ -334,7 +340,7 @@ def _sync_folders(folders: set[Path]) -> None:
 
 
 def _sync_file_systems(folders: Iterable[Path]) -> bool:
-    """Wait for every file system that one of `folders` lies on; False where this machine has no call for that."""
+    """Wait for every file system that one of `folders` lies on; False where there is no call for that."""
     syncfs = _syncfs()
     if syncfs is None:
         return False

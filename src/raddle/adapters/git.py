@@ -37,8 +37,8 @@ _SET = {
     "GIT_NO_LAZY_FETCH": "1",  # 2.44: a look at a partial clone asks no network
     "GIT_PAGER": "cat",
 }
-# A repository's own config may name a program as its file-system monitor, and a status would run it. Empty, not
-# `false`: before 2.36 the value is a command's name whatever it says.
+# A repository's own config may name a program as its file-system monitor, and a status would run it. Empty,
+# not `false`: before 2.36 the value is a command's name whatever it says.
 _ALWAYS = ("-c", "core.fsmonitor=")
 
 _HEADS_BYTES = 64 * 1024
@@ -63,13 +63,14 @@ def run_git(
     *,
     cwd: Path,
     input: bytes = b"",  # noqa: A002  # the word that subprocess uses for it
-    timeout: float = 60.0,  # noqa: ASYNC109  # seconds
+    timeout: float = 60.0,
     env: Mapping[str, str] | None = None,
     limit_bytes: int = 64 * 1024 * 1024,
 ) -> Completed:
     """Run `git arguments…` in the folder `cwd`; `env` is added to `git_environment()`.
 
-    Its exit code is the caller's to read. NotFound where there is no git or no such folder.
+    Its exit code is the caller's to read; `timeout` is in seconds. NotFound where there is no git or no such
+    folder.
     """
     return programs.run(
         ["git", *_ALWAYS, *arguments],
@@ -91,7 +92,7 @@ def git_version() -> tuple[int, ...] | None:
     return tuple(int(part) for part in found.group().split(b".")) if found else None
 
 
-def read_git(workspace: Path, *, timeout: float = 10.0) -> GitSnapshot | None:  # noqa: ASYNC109  # seconds
+def read_git(workspace: Path, *, timeout: float = 10.0) -> GitSnapshot | None:
     """What git says of the repository that `workspace` lies in; None where there is none, or no git, or git
     does not trust its owner.
 
@@ -117,7 +118,7 @@ def read_git(workspace: Path, *, timeout: float = 10.0) -> GitSnapshot | None:  
 
 
 def _root_above(workspace: Path) -> Path | None:
-    """The folder, at or above `workspace`, that holds a `.git` or is a bare repository; spares a process elsewhere."""
+    """The folder at or above `workspace` that has a `.git` or is a bare repository; spares a process."""
     try:
         place = workspace.resolve(strict=True)
     except (OSError, ValueError, RuntimeError):  # gone, a NUL in it, or links in a circle
@@ -135,7 +136,7 @@ def _is_repository(folder: Path) -> bool:
     return os.path.lexists(folder / "HEAD") and (folder / "objects").is_dir()
 
 
-def _status(workspace: Path, *, timeout: float) -> tuple[str | None, str | None, bool | None] | None:  # noqa: ASYNC109
+def _status(workspace: Path, *, timeout: float) -> tuple[str | None, str | None, bool | None] | None:
     """Branch, head and dirtiness in one process; None where git does not answer or does not in time."""
     answer = run_git(
         ["status", "--porcelain=v2", "--branch", "--no-ahead-behind", "--no-renames", "-z"],

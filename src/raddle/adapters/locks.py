@@ -38,7 +38,7 @@ class _HoldsOfThread(threading.local):
         self.by_file: dict[Path, _Hold] = {}
 
 
-# Of the process and not of one LockFiles: two of them over one folder must not wait for each other in one thread.
+# Of the process and not of a LockFiles: two over one folder must not wait for each other in one thread.
 _holds = _HoldsOfThread()
 
 
@@ -77,7 +77,9 @@ def _take(file: Path, *, shared: bool, deadline: float) -> None:
         _holds.by_file[file] = _Hold(fd, shared, os.getpid())
         return
     if hold.is_shared and not shared:
-        raise RuntimeError(f"this thread holds {file} shared and asks for it exclusively: it would wait for itself")
+        raise RuntimeError(
+            f"this thread holds {file} shared and asks for it exclusively: it would wait for itself"
+        )
     hold.depth += 1
 
 
@@ -118,13 +120,16 @@ def _open(file: Path, *, shared: bool) -> int:
         make_folder(file.parent)
         return os.open(file, flags, 0o600)
     except OSError as error:
-        if shared and error.errno in {errno.EROFS, errno.EACCES}:  # a reader of somebody else's or a read-only store
+        if shared and error.errno in {
+            errno.EROFS,
+            errno.EACCES,
+        }:  # a reader of somebody else's or a read-only store
             return os.open(file, os.O_RDONLY | os.O_CLOEXEC)
         raise
 
 
 def _wait_for(fd: int, file: Path, *, shared: bool, deadline: float) -> None:
-    """Lock `fd`, asking again and again: flock knows no time limit, and an alarm belongs to the whole process."""
+    """Lock `fd`, asking again and again: flock has no time limit, and an alarm is the whole process's."""
     kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     pause = 0.001
     while True:
@@ -149,7 +154,7 @@ def _is_still_there(fd: int, file: Path) -> bool:
 
 
 def _sign(fd: int) -> None:
-    """Leave our process id for the one who waits; it is a courtesy, so a full or read-only disk may refuse it."""
+    """Leave our process id for the one who waits: a courtesy, which a full or read-only disk may refuse."""
     with contextlib.suppress(OSError):
         os.pwrite(fd, f"{os.getpid():<20}\n".encode(), 0)
 

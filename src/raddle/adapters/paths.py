@@ -72,9 +72,9 @@ class Paths(Struct, frozen=True, kw_only=True):
         return self.state_dir / "device.json"
 
     @property
-    def state_locks_dir(self) -> Path:
-        """The lock files of the state folder."""
-        return self.state_dir / "locks"
+    def device_locks_dir(self) -> Path:
+        """The lock file of the device file; apart from `locks_dir`, since a Mac has one folder for data and state."""
+        return self.state_dir / "device-locks"
 
     @property
     def log_file(self) -> Path:
@@ -100,7 +100,7 @@ class Paths(Struct, frozen=True, kw_only=True):
         return self.thread_file(thread_id).with_suffix(".prev")
 
     def quarantine_file(self, damaged: Path, stamp: str) -> Path:
-        """Where a damaged file goes, beside itself; `stamp` (letters, digits, `-`) sets it off from earlier ones."""
+        """Where a damaged file goes, beside itself; `stamp` sets it off from earlier ones."""
         return damaged.with_name(f"{damaged.name}.broken-{stamp}")
 
     def quarantine_reason(self, quarantined: Path) -> Path:

@@ -52,17 +52,16 @@ def find_program(name: str, env: Mapping[str, str] | None = None) -> str | None:
 
     Relative entries of PATH are passed over: what lies in somebody's workspace is not a program of ours.
     """
-    if os.path.isabs(name):
-        return name if _is_program(name) else None
     if os.sep in name:
-        return None
-    path = (os.environ if env is None else env).get("PATH", os.defpath)
-    candidates = (f"{folder}/{name}" for folder in path.split(os.pathsep) if os.path.isabs(folder))
-    return next((candidate for candidate in candidates if _is_program(candidate)), None)
+        candidates = [Path(name)]
+    else:
+        path = (os.environ if env is None else env).get("PATH", os.defpath)
+        candidates = [Path(folder, name) for folder in path.split(os.pathsep)]
+    return next((str(candidate) for candidate in candidates if _is_program(candidate)), None)
 
 
-def _is_program(path: str) -> bool:
-    return os.path.isfile(path) and os.access(path, os.X_OK)
+def _is_program(path: Path) -> bool:
+    return path.is_absolute() and path.is_file() and os.access(path, os.X_OK)
 
 
 def run(
@@ -70,7 +69,7 @@ def run(
     *,
     cwd: Path | None = None,
     input: bytes = b"",  # noqa: A002  # the word that subprocess uses for it
-    timeout: float = 60.0,  # noqa: ASYNC109  # seconds
+    timeout: float = 60.0,
     env: Mapping[str, str] | None = None,
     limit_bytes: int = 64 * 1024 * 1024,
 ) -> Completed:
@@ -135,7 +134,7 @@ class _Conversation:
         """Talk until the program has ended, its time is up, or it has said too much."""
         with self._selector:
             for pipe in self._heard:
-                assert pipe is not None  # noqa: S101  # _start asked for it
+                assert pipe is not None  # _start asked for it
                 self._selector.register(pipe, selectors.EVENT_READ)
             self._register_input()
             self._talk(deadline)
@@ -153,7 +152,7 @@ class _Conversation:
 
     def _register_input(self) -> None:
         stdin = self._process.stdin
-        assert stdin is not None  # noqa: S101  # _start asked for it
+        assert stdin is not None  # _start asked for it
         if self._to_say:
             os.set_blocking(stdin.fileno(), False)
             self._selector.register(stdin, selectors.EVENT_WRITE)

@@ -108,7 +108,11 @@ def plan_import(found: Iterable[SourceFile], known: Mapping[str, SourceEntry]) -
 
 
 def _is_unchanged(file: SourceFile, entry: SourceEntry | None) -> bool:
-    return entry is not None and (file.size, file.mtime_ns, file.inode) == (entry.size, entry.mtime_ns, entry.inode)
+    return entry is not None and (file.size, file.mtime_ns, file.inode) == (
+        entry.size,
+        entry.mtime_ns,
+        entry.inode,
+    )
 
 
 def _left(file: SourceFile, entry: SourceEntry | None) -> int:

@@ -34,9 +34,7 @@ CREATE TABLE segments (
 CREATE INDEX segments_thread ON segments (thread_id);
 CREATE TABLE purged (thread_id TEXT PRIMARY KEY) WITHOUT ROWID;
 """
-_COLUMNS = (
-    "path, agent, session, thread_id, size, mtime_ns, inode, read_to, lines, head, tail, generation, problems, left_out"
-)
+_COLUMNS = "path, agent, session, thread_id, size, mtime_ns, inode, read_to, lines, head, tail, generation, problems, left_out"
 
 
 class ImportLedger:
@@ -102,7 +100,9 @@ class ImportLedger:
         row = self._db.execute("SELECT state FROM sources WHERE path = ?", (path,)).fetchone()
         return None if row is None else row[0]
 
-    def record(self, entries: Iterable[tuple[SourceEntry, bytes | None]], segments: Iterable[tuple[str, Segment]]) -> None:
+    def record(
+        self, entries: Iterable[tuple[SourceEntry, bytes | None]], segments: Iterable[tuple[str, Segment]]
+    ) -> None:
         """Note how far each source was read, with the importer's state, and which segments hold its bytes."""
         marks = ", ".join("?" * 15)
         try:
@@ -115,7 +115,14 @@ class ImportLedger:
                     "INSERT OR IGNORE INTO segments (path, generation, start, end, sha256, thread_id)"
                     " VALUES (?, ?, ?, ?, ?, ?)",
                     [
-                        (path, segment.generation, segment.start, segment.end, segment.sha256, segment.thread_id)
+                        (
+                            path,
+                            segment.generation,
+                            segment.start,
+                            segment.end,
+                            segment.sha256,
+                            segment.thread_id,
+                        )
                         for path, segment in segments
                     ],
                 )
@@ -125,7 +132,8 @@ class ImportLedger:
     def segments_of(self, thread_id: str) -> list[tuple[str, Segment]]:
         """(path, segment) of every source segment of a thread, in (path, generation, start) order."""
         rows = self._db.execute(
-            "SELECT path, generation, start, end, sha256 FROM segments WHERE thread_id = ? ORDER BY 1, 2, 3", (thread_id,)
+            "SELECT path, generation, start, end, sha256 FROM segments WHERE thread_id = ? ORDER BY 1, 2, 3",
+            (thread_id,),
         )
         return [
             (path, Segment(generation=generation, start=start, end=end, sha256=sha256, thread_id=thread_id))

@@ -12,7 +12,7 @@ import traceback
 
 import click
 
-from raddle.config import log_file
+from raddle.config import load_config
 from raddle.model.errors import ConflictError, FormatError, NotFound, RaddleError, StorageError, UserError
 
 EXIT_CODES: tuple[tuple[type[RaddleError], int], ...] = (
@@ -39,7 +39,7 @@ def say(text: str) -> None:
 
 def warn(text: str) -> None:
     """A line about something that did not stop the work."""
-    say(click.style("warning: ", fg="yellow") + text if sys.stderr.isatty() and not os.environ.get("NO_COLOR") else "warning: " + text)  # noqa: TID251,E501
+    say(f"warning: {text}")
 
 
 def failed(error: RaddleError, *, as_json: bool) -> int:
@@ -75,12 +75,13 @@ def bug(error: BaseException, *, as_json: bool) -> int:
     """A mistake of ours: one line, and the traceback in the log file (never the words of a conversation)."""
     kept = "the log could not be written"
     try:
-        path = log_file()
+        path = load_config().state_dir / "raddle.log"
+        path.parent.mkdir(parents=True, exist_ok=True)
         with open(path, "a", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as log:
             log.write("".join(traceback.format_exception(error)))
         kept = f"the details are in {path}"
-    except OSError as trouble:
-        kept = f"the log could not be written: {trouble.strerror}"
+    except (OSError, RaddleError) as trouble:
+        kept = f"the log could not be written: {trouble}"
     _write("bug", f"raddle made a mistake ({type(error).__name__})", f"please report it; {kept}", as_json=as_json)
     return BUG
 

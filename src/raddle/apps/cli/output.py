@@ -17,6 +17,15 @@ def line(text: str = "") -> None:
     sys.stdout.write(text + "\n")
 
 
+def styled(text: str) -> None:
+    """One line that may carry colour, which goes where no terminal listens or NO_COLOR is set."""
+    import click  # noqa: PLC0415  every command has it already; a plain import would bind this module to it
+
+    from raddle.config import is_colorless  # noqa: PLC0415
+
+    click.echo(text, color=False if is_colorless() else None)
+
+
 def write_bytes(data: bytes) -> None:
     """Bytes as they are: a file that a user redirects."""
     sys.stdout.flush()
@@ -47,11 +56,12 @@ def is_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def page(text: str) -> None:
-    """Text for a person: through the pager on a terminal, as it is elsewhere."""
-    if is_terminal():
-        import click  # noqa: PLC0415
+def page(lines: Iterable[str]) -> None:
+    """Lines that may carry colour: through the pager on a terminal, plain elsewhere."""
+    import click  # noqa: PLC0415
 
-        click.echo_via_pager(text)
-    else:
-        write(text)
+    if is_terminal():
+        click.echo_via_pager((text + "\n" for text in lines))
+        return
+    for text in lines:
+        styled(text)

@@ -38,8 +38,8 @@ _NOT_SCP_HOSTS = frozenset({"file", "http", "https", "ssh", "ftp", "ftps"})
 """`file:x`, and URLs that lost a slash."""
 _HOST = re.compile(r"[\w.-]+\Z")
 _IPV6 = re.compile(r"[0-9a-f]*:[0-9a-f:.]*\Z")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_SECRET_IN_PATH = re.compile(r"[^/]@")
+_UNFIT = re.compile(r"[\x00-\x1f\x7f]|[^\S ]")
+"""Control characters, and white space other than a blank."""
 
 
 def slug(url: str) -> str | None:
@@ -47,14 +47,14 @@ def slug(url: str) -> str | None:
 
     Reads `http`, `https`, `ssh`, `git` and `git+ssh` URLs and git's `user@host:path` form. User, password,
     port, query and fragment are dropped, the host is lower-cased, the path keeps its case but not its
-    first or last slashes or one `.git`. A path of this machine (`/srv/x`, `C:\\x`, `file:`) gives None, and so does
-    whatever could hold a password in its path (`https://user:pass/word@host/x`).
+    first or last slashes or one `.git`. A path of this machine (`/srv/x`, `C:/x`, `file:`) gives None, and so
+    does an `@` behind the host: a password with a slash in it (`https://user:pass/word@host/x`) ends there.
     """
     text = url.strip()
-    if len(text) > _LONGEST or _CONTROL.search(text):
+    if len(text) > _LONGEST or _UNFIT.search(text):
         return None
     parts = _of_url(text) if "://" in text else _of_scp(text)
-    if parts is None:
+    if parts is None or "@" in parts[1] or "\\" in parts[1]:
         return None
     host, path = parts[0].lower(), _clean_path(parts[1])
     if not path or not _is_host(host):
@@ -89,7 +89,7 @@ def _without_port(address: str, path: str, *, is_ssh: bool) -> tuple[str, str] |
 
 
 def _of_scp(text: str) -> tuple[str, str] | None:
-    """Host and path of `user@host:path`; None for paths of this machine, which have a slash before any colon."""
+    """Host and path of `user@host:path`; None for a path of this machine, with a slash before any colon."""
     found = _SCP.match(text)
     if found is None:
         return None
@@ -97,13 +97,15 @@ def _of_scp(text: str) -> tuple[str, str] | None:
     if host.startswith("["):
         host = _unbracketed(host[1:-1])
     is_drive = len(host) == 1
-    if is_drive or host.lower() in _NOT_SCP_HOSTS or path.startswith(":"):  # `name::address` is a remote helper's
+    if (
+        is_drive or host.lower() in _NOT_SCP_HOSTS or path.startswith(":")
+    ):  # `name::address` is a remote helper's
         return None
     return host, path
 
 
 def _unbracketed(inside: str) -> str:
-    """git also reads `[user@host:port]:path`, and an IPv6 address keeps its brackets."""
+    """Git also reads `[user@host:port]:path`, and an IPv6 address keeps its brackets."""
     address = inside.rpartition("@")[2]
     if address.count(":") > 1:
         return f"[{address}]"
@@ -111,11 +113,8 @@ def _unbracketed(inside: str) -> str:
 
 
 def _clean_path(path: str) -> str:
-    """The path without query and slashes around it; empty where it may hold what belongs to nobody else."""
     bare = re.split(r"[?#]", path, maxsplit=1)[0]
-    if "\\" in bare or _SECRET_IN_PATH.search(bare):
-        return ""
-    return bare.strip("/").removesuffix(".git").strip("/")
+    return bare.strip("/ ").removesuffix(".git").strip("/ ")
 
 
 def _is_host(host: str) -> bool:
@@ -125,11 +124,11 @@ def _is_host(host: str) -> bool:
 
 
 def slug_of_remotes(settings: Iterable[tuple[str, str]]) -> str | None:
-    """The slug of `origin`, else of `upstream`, else of the first remote, out of a repository's settings in order.
+    """The slug of `origin`, else of `upstream`, else of the first remote, from a repository's settings.
 
-    `settings` are (`remote.<name>.url`, url) and (`url.<base>.insteadof`, prefix) as git lists them. A short form
-    (`work:owner/name`) is read as git rewrites it; a URL is taken as it stands, since what it is rewritten to
-    (a mirror, an address with a token) is the way there and not the name.
+    `settings` are (`remote.<name>.url`, url) and (`url.<base>.insteadof`, prefix) as git lists them. A short
+    form (`work:owner/name`) is read as git rewrites it; a URL is taken as it stands, since what it is
+    rewritten to (a mirror, an address with a token) is the way there and not the name.
     """
     urls: dict[str, str] = {}
     bases: list[tuple[str, str]] = []

@@ -18,7 +18,7 @@ VISIBILITIES = (PRIVATE, ORGANIZATION, PUBLIC)
 
 
 class Viewer(Struct, frozen=True, kw_only=True):
-    """Who asks for one thread, and how they stand to it. Whoever is not signed in is nobody's owner or member."""
+    """Who asks for a thread, and how they stand to it. Who is not signed in is nobody's owner or member."""
 
     is_signed_in: bool = False
     is_owner: bool = False
@@ -31,10 +31,10 @@ class Viewer(Struct, frozen=True, kw_only=True):
 def may_read(
     visibility: str, *, is_private: bool, is_shared_with_support: bool, is_deleted: bool, viewer: Viewer
 ) -> bool:
-    """May `viewer` read the thread? A `visibility` that is none of ours, as a newer raddle may write, is private.
+    """May `viewer` read the thread? A `visibility` that is none of ours (of a newer raddle) is private.
 
-    A private thread and a deleted one are their owner's alone, whatever else is set. `is_shared_with_support`:
-    a grant that runs now.
+    A private thread and a deleted one are their owner's alone, whatever else is set.
+    `is_shared_with_support`: a grant that runs now.
     """
     if viewer.is_signed_in and viewer.is_owner:
         return True

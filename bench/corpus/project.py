@@ -10,7 +10,7 @@ import random
 from collections.abc import Sequence
 from itertools import islice
 
-from bench.corpus_words import ANIMALS, COMMON, ROOTS, Zipf, cjk_text, coined_words, identifier
+from bench.corpus.words import ANIMALS, COMMON, ROOTS, Zipf, cjk_text, coined_words, identifier
 
 Language = tuple[str, str, bool, Sequence[str]]
 """Suffix of a file, one step of indent, camelCase?, and the lines (`%s` is a name, `@` a comment's words)."""
@@ -92,7 +92,7 @@ _RUST = (
     "pub %s: Option<%s>,",
     "for %s in %s.iter().filter(|%s| %s.%s()) {",
     "let mut %s = %s::new(%s);",
-    "tracing::debug!(%s, %s, \"%s\");",
+    'tracing::debug!(%s, %s, "%s");',
     "}",
 )
 _MARKDOWN = ("@", "@", "", "## @", "- @", "- `%s`: @", "| %s | %s | @ |", "    %s --%s %s", "")
@@ -142,14 +142,18 @@ class Project:
         self.name = f"{rng.choice(ANIMALS)}-{domain[0]}"
         self.root = f"/home/dev/src/{self.name}"
         self.words = Zipf(COMMON + domain + coined[150:], exponent=1.08)
-        self.phrases = Zipf([" ".join(self.words.draw(rng, rng.randrange(1, 6))) for _ in range(6000)], exponent=0.75)
+        self.phrases = Zipf(
+            [" ".join(self.words.draw(rng, rng.randrange(1, 6))) for _ in range(6000)], exponent=0.75
+        )
         self._parts = Zipf(domain, exponent=0.8)
         found = {identifier(rng, self._parts, camel=self.language[2]): None for _ in range(3200)}
         self.names = Zipf(list(found), exponent=1.05)
         self._idioms: dict[str, Zipf] = {}
         self.focus: list[str] = []
         self._scale = scale
-        self._folders = [f"{rng.choice(('internal', 'src', 'cmd', 'lib', 'tests'))}/{word}" for word in domain[:14]]
+        self._folders = [
+            f"{rng.choice(('internal', 'src', 'cmd', 'lib', 'tests'))}/{word}" for word in domain[:14]
+        ]
         self._paths = self._make_paths(rng, file_count)
         self._files: dict[str, SourceFile] = {}
 
@@ -192,7 +196,8 @@ class Project:
 
     def code(self, rng: random.Random, language: Language, count: int) -> list[str]:
         """`count` lines of something that looks like code, many of them the project's usual ones; indents
-        follow what opens and closes."""
+        follow what opens and closes.
+        """
         suffix, step, _, _ = language
         if suffix not in self._idioms:
             self._idioms[suffix] = Zipf(self._fresh_lines(self.rng, language, 1500), exponent=0.7)
@@ -210,12 +215,16 @@ class Project:
         return out
 
 
-def edit(rng: random.Random, project: Project, file: SourceFile) -> tuple[int, list[str], list[str]]:
-    """Change `file` in one place; gives the line where (from 0), the old lines and the new ones."""
+def edit(
+    rng: random.Random, project: Project, file: SourceFile, scale: float
+) -> tuple[int, list[str], list[str]]:
+    """Change `file` in one place; gives the line where (from 0), the old lines and the new ones. `scale`
+    stretches the change.
+    """
     at = rng.randrange(max(len(file.lines) - 12, 1))
-    size = int(min(rng.lognormvariate(1.5, 0.9), 60)) + 1
+    size = int(min(rng.lognormvariate(1.5, 0.9), 60) * scale) + 1
     old = file.lines[at : at + size]
-    fresh = project.code(rng, file.language, int(min(rng.lognormvariate(1.9, 0.9), 90)) + 1)
+    fresh = project.code(rng, file.language, int(min(rng.lognormvariate(1.9, 0.9), 90) * scale) + 1)
     new = [old[0], *fresh, *old[len(old) // 2 + 1 :]] if old else fresh
     if len(file.lines) > 2600:
         new = fresh[:1]

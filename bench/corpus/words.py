@@ -37,10 +37,12 @@ ROOTS = (
 
 EMOJI = ("✅", "❌", "🚀", "⚠️", "🔍", "🧵", "📦", "🐛", "✨", "🔒")
 CJK = (
-    "認証 接続 設定 同期 履歴 検索 索引 保存 失敗 成功 会話 文字列 テスト ファイル エラー ブランチ 错误 修复 测试 数据库"
-    " 连接 超时 配置 消息 用户 分支 提交 合并 你好 世界 메모리 동기화 검색 테스트 오류"
+    "認証 接続 設定 同期 履歴 検索 索引 保存 失敗 成功 会話 文字列 テスト ファイル エラー ブランチ 错误 修复"
+    " 测试 数据库 连接 超时 配置 消息 用户 分支 提交 合并 你好 世界 메모리 동기화 검색 테스트 오류"
 ).split()
-ADJECTIVES = "quiet amber brisk hidden velvet copper silver wandering crystalline humming gentle stormy".split()
+ADJECTIVES = (
+    "quiet amber brisk hidden velvet copper silver wandering crystalline humming gentle stormy".split()
+)
 GERUNDS = "knitting drifting weaving spinning orbiting humming sailing mapping folding sorting".split()
 ANIMALS = "heron otter lynx finch badger marmot gecko ibis newt raven tern vole".split()
 
@@ -53,7 +55,7 @@ _HOLD = 0.15
 
 
 class Zipf:
-    """Draws from `items` as a language does: the r-th of them with a weight of 1 / (r + shift) ** exponent."""
+    """Draws from `items` as a language does: the r-th with a weight of 1 / (r + shift) ** exponent."""
 
     def __init__(self, items: Sequence[str], exponent: float = 1.0, shift: float = 2.7) -> None:
         self.items = items

@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 
-from bench.corpus_project import Project
-from bench.corpus_tools import Call, Habits, huge_edit, tool_call
-from bench.corpus_words import (
-    ADJECTIVES,
-    ANIMALS,
+from bench.corpus.project import Project
+from bench.corpus.recorder import VERSIONS, Facts, Recorder
+from bench.corpus.tools import Call, Habits, huge_edit, tool_call
+from bench.corpus.words import (
     EMOJI,
-    GERUNDS,
     api_id,
     base64_text,
     cjk_text,
@@ -29,97 +25,44 @@ from bench.corpus_words import (
     uuid_text,
 )
 
-VERSIONS = ("2.0.64", "2.0.76", "2.1.3", "2.1.7", "2.1.15", "2.1.34", "2.1.42", "2.1.88")
-MODELS = ("claude-opus-4-5-20251101", "claude-opus-4-5-20251101", "claude-sonnet-4-5-20250929", "claude-haiku-4-5-20251001")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_encode = msgspec.json.Encoder().encode
-_BOUNDARY = "This session is being continued from a previous conversation that ran out of context. The conversation so far:"
-_CAVEAT = "<local-command-caveat>Caveat: the messages below come from local commands. Do not answer them.</local-command-caveat>"
+MODELS = (
+    "claude-opus-4-5-20251101",
+    "claude-opus-4-5-20251101",
+    "claude-sonnet-4-5-20250929",
+    "claude-haiku-4-5-20251001",
+)
+_BOUNDARY = "This session goes on with a conversation that ran out of context. What was said so far:"
+_CAVEAT = "<local-command-caveat>Local commands wrote what follows. Do not answer it.</local-command-caveat>"
 
 
-class Facts(Struct, frozen=True, kw_only=True):
-    """What is settled before the first record. `started`: milliseconds since 1970. `agent_id`: of a sub-agent.
-
-    `agent_files`: do its sub-agents keep files of their own, or live in `progress` records?
+class Session(Recorder):
+    """A session that grows by turns. `lines` are the encoded records; `agents` the sub-agents with files of
+    their own, by id. `messages` counts as a reader does: an API message, a tool result, a typed text is one.
     """
 
-    session_id: str
-    started: int
-    version: str
-    branch: str
-    agent_id: str = ""
-    agent_files: bool = False
-    tool_hooks: bool = False
-    stop_hooks: bool = False
-    drops_progress: bool = False
-    glues_a_line: bool = False
-
-
-class Session:
-    """A session that grows by turns. `lines` are the encoded records; `agents` the sub-agents with files of
-    their own, by id. `messages` counts as a reader does: an API message, a tool result, a typed text is one."""
-
     def __init__(self, rng: random.Random, project: Project, habits: Habits, facts: Facts) -> None:
-        self.rng, self.project, self.habits, self.facts = rng, project, habits, facts
-        self.lines: list[bytes] = []
+        super().__init__(rng, project.root, facts)
+        self.project, self.habits = project, habits
         self.agents: dict[str, Session] = {}
-        self.records: list[dict[str, Any]] = []
-        self.size = 0
-        self.messages = 0
-        self._now = facts.started
-        self._parent: str | None = None
-        self._version = facts.version
-        self._branch = facts.branch
         self._model = rng.choice(MODELS)
-        self._slug = f"{rng.choice(ADJECTIVES)}-{rng.choice(GERUNDS)}-{rng.choice(ANIMALS)}"
         self._context = rng.randrange(9000, 36_000)
-        self._backups: dict[str, dict[str, Any]] = {}
         self._typed: list[str | None] = []
 
-    def _time(self, seconds: float) -> str:
-        self._now += max(int(seconds * 1000), 1)
-        return f"{(_EPOCH + timedelta(milliseconds=self._now)).replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
+    @property
+    def whole_size(self) -> int:
+        """Bytes so far, those of its sub-agents' files included."""
+        return self.size + sum(agent.size for agent in self.agents.values())
 
-    def _put(self, record: dict[str, Any]) -> None:
-        line = _encode(record)
-        self.lines.append(line)
-        self.size += len(line) + 1
-        if self.facts.agent_id or len(self.records) < 24:
-            self.records.append(record)
+    @property
+    def whole_messages(self) -> int:
+        """Messages so far, those of its sub-agents' files included, copied ones left out."""
+        return self.messages + sum(agent.messages for agent in self.agents.values())
 
-    def _add(self, kind: str, body: dict[str, Any], *, seconds: float = 0.4, parent: str | None = "") -> str:
-        """A record in the tree, under `parent` ("": under the last one); gives its uuid."""
-        uuid = uuid_text(self.rng)
-        record: dict[str, Any] = {
-            "parentUuid": self._parent if parent == "" else parent,
-            "isSidechain": bool(self.facts.agent_id),
-            "userType": "external",
-            "cwd": self.project.root,
-            "sessionId": self.facts.session_id,
-            "version": self._version,
-            "gitBranch": self._branch,
-        }
-        if self.facts.agent_id:
-            record["agentId"] = self.facts.agent_id
-        if self.messages > 2:
-            record["slug"] = self._slug
-        record["type"] = kind
-        record.update(body)
-        record["uuid"] = uuid
-        record["timestamp"] = self._time(seconds)
-        self._put(record)
-        self._parent = uuid
-        return uuid
-
-    def _snapshot(self, message_id: str, *, is_update: bool) -> None:
-        snapshot = {"messageId": message_id, "trackedFileBackups": self._backups, "timestamp": self._time(0.05)}
-        kind = "file-history-snapshot"
-        self._put({"type": kind, "messageId": message_id, "snapshot": snapshot, "isSnapshotUpdate": is_update})
-
-    def _hook(self, event: str, name: str, tool_id: str) -> None:
-        command = f"go run ${{CLAUDE_PROJECT_DIR}}/cmd/hooks/main.go {event.lower()}"
-        data = {"type": "hook_progress", "hookEvent": event, "hookName": name, "command": command}
-        self._add("progress", {"data": data, "parentToolUseID": tool_id, "toolUseID": tool_id}, seconds=0.02)
+    def begin_with(self, earlier: list[dict[str, Any]]) -> None:
+        """Open with records of an earlier session under their own uuids, as a resume copies them."""
+        for record in earlier:
+            self.put(record | {"sessionId": self.facts.session_id} if "sessionId" in record else record)
+            self.parent = record.get("uuid", self.parent)
 
     def open(self) -> None:
         """The records before the first prompt: summaries of what came before, hooks that ran at the start."""
@@ -128,11 +71,11 @@ class Session:
         if rng.random() < 0.25:
             for _ in range(rng.randrange(1, 6)):
                 text = " ".join(self.project.words.draw(rng, 6)).capitalize()
-                self._put({"type": "summary", "summary": text, "leafUuid": uuid_text(rng)})
+                self.put({"type": "summary", "summary": text, "leafUuid": uuid_text(rng)})
         if self.facts.tool_hooks:
             tool_id = uuid_text(rng)
             for _ in range(2):
-                self._hook("SessionStart", "SessionStart:startup", tool_id)
+                self.hook("SessionStart", "SessionStart:startup", tool_id)
 
     def prompt_text(self) -> str:
         """What a person types: mostly a line, now and then a page, in some language."""
@@ -152,34 +95,41 @@ class Session:
         """A typed text, a pasted image now and then, a command with its caveat; sometimes after a rewind."""
         rng = self.rng
         if len(self._typed) > 1 and rng.random() < 0.03:
-            self._parent = rng.choice(self._typed[-4:])
+            self.parent = rng.choice(self._typed[-4:])
         if rng.random() < 0.03:
-            self._add("user", {"message": {"role": "user", "content": _CAVEAT}, "isMeta": True})
+            self.add("user", {"message": {"role": "user", "content": _CAVEAT}, "isMeta": True})
         if rng.random() < 0.05:
             self._command()
-        self._typed.append(self._parent)
+        self._typed.append(self.parent)
         content: Any = text
         if rng.random() < 0.012:
-            data = "iVBORw0KGgo" + base64_text(rng, int(min(rng.lognormvariate(10.6, 0.7), 600_000)))
+            data = "iVBORw0KGgo" + base64_text(
+                rng, int(min(rng.lognormvariate(10.6, 0.7), 600_000) * self.habits.output)
+            )
             image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
             content = [image, {"type": "text", "text": text}]
         body: dict[str, Any] = {"message": {"role": "user", "content": content}}
         if not self.facts.agent_id:
             body |= {"thinkingMetadata": {"level": "high", "disabled": False, "triggers": []}, "todos": []}
             body["permissionMode"] = "default"
-        uuid = self._add("user", body, seconds=rng.lognormvariate(4.0, 1.2) if self._typed[1:] else 1.0)
+        uuid = self.add("user", body, seconds=rng.lognormvariate(4.0, 1.2) if self._typed[1:] else 1.0)
         if not self.facts.agent_id:
-            self._snapshot(uuid, is_update=False)
+            self.snapshot(uuid, is_update=False)
         self.messages += 1
 
     def _command(self) -> None:
         """A slash command: its name as if typed, and the page of instructions it stands for."""
         name = self.project.names.one(self.rng)
         text = f"<command-message>{name}</command-message>\n<command-name>/{name}</command-name>"
-        self._add("user", {"message": {"role": "user", "content": text}})
-        page = prose(self.rng, self.project.phrases, self.project.names, int(self.rng.uniform(2000, 14_000) * self.habits.talk))
+        self.add("user", {"message": {"role": "user", "content": text}})
+        page = prose(
+            self.rng,
+            self.project.phrases,
+            self.project.names,
+            int(self.rng.uniform(2000, 14_000) * self.habits.output),
+        )
         block = {"type": "text", "text": f"# {name}\n\n{page}"}
-        self._add("user", {"message": {"role": "user", "content": [block]}, "isMeta": True}, seconds=0.001)
+        self.add("user", {"message": {"role": "user", "content": [block]}, "isMeta": True}, seconds=0.001)
         self.messages += 1
 
     def _usage(self, output_tokens: int) -> dict[str, Any]:
@@ -214,7 +164,7 @@ class Session:
                 "usage": usage,
             }
             body = {"message": message, "requestId": request_id}
-            uuids.append(self._add("assistant", body, seconds=rng.lognormvariate(0.2, 0.8)))
+            uuids.append(self.add("assistant", body, seconds=rng.lognormvariate(0.2, 0.8)))
         self.messages += 1
         return uuids
 
@@ -222,7 +172,9 @@ class Session:
         rng, project, talk = self.rng, self.project, self.habits.talk
         blocks: list[dict[str, Any]] = []
         if rng.random() < 0.44:
-            text = prose(rng, project.phrases, project.names, int(min(rng.lognormvariate(5.55, 1.2), 9000) * talk))
+            text = prose(
+                rng, project.phrases, project.names, int(min(rng.lognormvariate(5.55, 1.2), 9000) * talk)
+            )
             signature = base64_text(rng, 4 * int(min(rng.lognormvariate(5.2, 0.9), 2400) * talk))
             blocks.append({"type": "thinking", "thinking": text, "signature": signature})
         if rng.random() < 0.38:
@@ -246,56 +198,62 @@ class Session:
         is_chain = rng.random() < 0.3
         for at, call in enumerate(calls):
             if not is_chain:
-                self._parent = uuids[at]
+                self.parent = uuids[at]
             self._progress(call, ids[at])
             self._result(call, ids[at], uuids[at], parent="" if is_chain else uuids[at])
             if call.changed_path and not self.facts.agent_id and rng.random() < 0.35:
                 self._backup(call.changed_path, uuids[at])
 
     def _backup(self, path: str, uuid: str) -> None:
-        version = self._backups[path]["version"] + 1 if path in self._backups else 1
+        version = self.backups[path]["version"] + 1 if path in self.backups else 1
         name = f"{hex_text(self.rng, 16)}@v{version}"
-        entry = {"backupFileName": name, "version": version, "backupTime": self._time(0.01)}
-        self._backups = dict([*self._backups.items(), (path, entry)][-8:])
-        self._snapshot(uuid, is_update=True)
+        entry = {"backupFileName": name, "version": version, "backupTime": self.time(0.01)}
+        self.backups = dict([*self.backups.items(), (path, entry)][-8:])
+        self.snapshot(uuid, is_update=True)
 
     def _result(self, call: Call, tool_id: str, asked_by: str, *, parent: str) -> None:
         block: dict[str, Any] = {"tool_use_id": tool_id, "type": "tool_result", "content": call.output}
         if call.is_error or call.name == "Bash":
             block["is_error"] = call.is_error
         body = {"message": {"role": "user", "content": [block]}, "toolUseResult": call.result}
-        self._add("user", body | {"sourceToolAssistantUUID": asked_by}, seconds=0.1, parent=parent)
+        self.add("user", body | {"sourceToolAssistantUUID": asked_by}, seconds=0.1, parent=parent)
         self.messages += 1
 
     def _progress(self, call: Call, tool_id: str) -> None:
         rng = self.rng
         if self.facts.tool_hooks and rng.random() < 0.7:
-            self._hook("PostToolUse", f"PostToolUse:{call.name}", tool_id)
+            self.hook("PostToolUse", f"PostToolUse:{call.name}", tool_id)
         if call.name == "Bash" and call.seconds > 2:
             shown = call.output if isinstance(call.output, str) else ""
-            for at in range(min(int(call.seconds), 30)):
+            for at in range(min(int(call.seconds), self.habits.patience)):
                 part = shown[: 150 * (at + 1)]
-                data = {"type": "bash_progress", "output": part[-300:], "fullOutput": part[:1500]}
-                data |= {"elapsedTimeSeconds": at + 2, "totalLines": part.count("\n")}
+                data: dict[str, Any] = {"type": "bash_progress", "output": part[-300:]}
+                data |= {
+                    "fullOutput": part[:1500],
+                    "elapsedTimeSeconds": at + 2,
+                    "totalLines": part.count("\n"),
+                }
                 ids = {"toolUseID": f"bash-progress-{at}", "parentToolUseID": tool_id}
-                self._add("progress", {"data": data} | ids, seconds=1.0)
+                self.add("progress", {"data": data} | ids, seconds=1.0)
         if call.agent_task and not self.facts.agent_id:
             self._sub_agent(call, tool_id)
         if self.facts.drops_progress and rng.random() < 0.02:
-            self._parent = uuid_text(rng)
+            self.parent = uuid_text(rng)
 
     def _sub_agent(self, call: Call, tool_id: str) -> None:
         """The sub-agent that `call` starts: a file of its own, or inside progress records of this session."""
         agent_id = call.result["agentId"]
-        facts = msgspec.structs.replace(self.facts, agent_id=agent_id, started=self._now, tool_hooks=False)
+        facts = msgspec.structs.replace(self.facts, agent_id=agent_id, started=self.now, tool_hooks=False)
         agent = Session(self.rng, self.project, self.habits, facts)
         agent.prompt(call.agent_task)
-        for _ in range(int(self.rng.uniform(3, 30) * self.habits.talk) + 1):
-            agent.step([tool_call(self.rng, self.project, self.habits) for _ in range(1 + (self.rng.random() < 0.1))])
+        for _ in range(int(self.rng.uniform(3, 30) * self.habits.output) + 1):
+            agent.step(
+                [tool_call(self.rng, self.project, self.habits) for _ in range(1 + (self.rng.random() < 0.1))]
+            )
         agent.close_turn()
         if self.facts.agent_files:
             self.agents[agent_id] = agent
-            self._now = agent._now
+            self.now = agent.now
             return
         keys = ("type", "message", "requestId", "uuid", "timestamp", "toolUseResult")
         for at, record in enumerate(agent.records):
@@ -307,7 +265,7 @@ class Session:
             prompt = call.agent_task if at == 0 else ""
             data = {"message": inner, "normalizedMessages": [], "type": "agent_progress", "prompt": prompt}
             ids = {"toolUseID": f"agent_{record['uuid'][:24]}", "parentToolUseID": tool_id}
-            self._add("progress", {"data": data | {"agentId": agent_id}} | ids, seconds=1.0)
+            self.add("progress", {"data": data | {"agentId": agent_id}} | ids, seconds=1.0)
 
     def close_turn(self) -> None:
         """The agent's last words, the hooks that run when it stops, how long the turn took."""
@@ -316,54 +274,81 @@ class Session:
             return
         if self.facts.stop_hooks:
             tool_id = uuid_text(self.rng)
-            self._hook("Stop", "Stop", tool_id)
-            body: dict[str, Any] = {"subtype": "stop_hook_summary", "hookCount": 1, "hookErrors": [], "hasOutput": True}
+            self.hook("Stop", "Stop", tool_id)
+            body: dict[str, Any] = {
+                "subtype": "stop_hook_summary",
+                "hookCount": 1,
+                "hookErrors": [],
+                "hasOutput": True,
+            }
             body["hookInfos"] = [{"command": "go run ${CLAUDE_PROJECT_DIR}/cmd/hooks/main.go stop"}]
-            body |= {"preventedContinuation": False, "stopReason": "", "level": "suggestion", "toolUseID": tool_id}
-            self._add("system", body)
+            body |= {
+                "preventedContinuation": False,
+                "stopReason": "",
+                "level": "suggestion",
+                "toolUseID": tool_id,
+            }
+            self.add("system", body)
         if self.rng.random() < 0.5:
-            body = {"subtype": "turn_duration", "durationMs": self.rng.randrange(900, 900_000), "isMeta": False}
-            self._add("system", body)
+            body = {
+                "subtype": "turn_duration",
+                "durationMs": self.rng.randrange(900, 900_000),
+                "isMeta": False,
+            }
+            self.add("system", body)
 
     def compact(self) -> None:
         """A compaction: a boundary without a parent, a summary the user never typed, the last lines again."""
         rng = self.rng
-        before = self._parent
-        meta = {"trigger": rng.choice(("auto", "auto", "manual")), "preTokens": rng.randrange(110_000, 170_000)}
+        before = self.parent
+        meta = {
+            "trigger": rng.choice(("auto", "auto", "manual")),
+            "preTokens": rng.randrange(110_000, 170_000),
+        }
         body: dict[str, Any] = {"logicalParentUuid": before, "subtype": "compact_boundary", "isMeta": False}
         body |= {"content": "Conversation compacted", "level": "info", "compactMetadata": meta}
-        self._add("system", body, parent=None)
-        text = f"{_BOUNDARY}\n{prose(rng, self.project.phrases, self.project.names, int(9000 * self.habits.talk))}"
+        self.add("system", body, parent=None)
+        said = prose(rng, self.project.phrases, self.project.names, int(9000 * self.habits.output))
         flags = {"isVisibleInTranscriptOnly": True, "isCompactSummary": True}
-        self._add("user", {"message": {"role": "user", "content": text}} | flags)
+        self.add("user", {"message": {"role": "user", "content": f"{_BOUNDARY}\n{said}"}} | flags)
         self.messages += 1
         if rng.random() < 0.3:
             for line in [line for line in self.lines[-9:-3] if line.startswith(b'{"parentUuid"')]:
                 again = msgspec.json.decode(line) | {"uuid": uuid_text(rng)}
-                self._put(again)
+                self.put(again)
         self._context = rng.randrange(9000, 30_000)
 
     def between(self) -> None:
-        """What now and then happens between two turns: a queued prompt, an API error, an upgrade, a branch."""
+        """What now and then happens between two turns: a queued prompt, an error, an upgrade, a branch."""
         rng = self.rng
         draw = rng.random()
         if draw < 0.14:
-            queued = {"type": "queue-operation", "operation": rng.choice(("enqueue", "dequeue")), "timestamp": self._time(1)}
-            self._put(queued | {"sessionId": self.facts.session_id, "content": self.prompt_text()[:200]})
+            queued = {
+                "type": "queue-operation",
+                "operation": rng.choice(("enqueue", "dequeue")),
+                "timestamp": self.time(1),
+            }
+            self.put(queued | {"sessionId": self.facts.session_id, "content": self.prompt_text()[:200]})
         elif draw < 0.17:
             error = {"status": 529, "error": {"type": "overloaded_error", "message": "Overloaded"}}
-            body = {"subtype": "api_error", "level": "error", "error": error, "retryInMs": 560, "retryAttempt": 1}
-            self._add("system", body | {"maxRetries": 10})
+            body = {
+                "subtype": "api_error",
+                "level": "error",
+                "error": error,
+                "retryInMs": 560,
+                "retryAttempt": 1,
+            }
+            self.add("system", body | {"maxRetries": 10})
         elif draw < 0.18:
-            self._version = rng.choice(VERSIONS)
+            self.version = rng.choice(VERSIONS)
         elif draw < 0.2:
-            self._branch = f"feat/{self.project.names.one(rng)}"
+            self.branch = f"feat/{self.project.names.one(rng)}"
         elif draw < 0.25 and self.facts.glues_a_line and len(self.lines) > 3:
             self.lines[-2:] = [self.lines[-2] + self.lines[-1]]
         elif draw > 0.99:
             link = {"type": "pr-link", "sessionId": self.facts.session_id, "prNumber": rng.randrange(1, 900)}
             link["prUrl"] = f"https://example.com/{self.project.name}/pull/{link['prNumber']}"
-            self._put(link | {"prRepository": f"dev/{self.project.name}", "timestamp": self._time(1)})
+            self.put(link | {"prRepository": f"dev/{self.project.name}", "timestamp": self.time(1)})
 
     def turn(self, is_done: Callable[[], bool]) -> None:
         """A prompt, the steps it takes, the last words; cut short when `is_done` says so."""
@@ -382,12 +367,3 @@ class Session:
     def huge_step(self, size: int) -> None:
         """A step whose record is about `size` bytes long."""
         self.step([huge_edit(self.rng, self.project, size)])
-
-
-def resume(session: Session, earlier: list[dict[str, Any]]) -> None:
-    """Let `session` begin with the records of an earlier one, under their own uuids, as a resume copies them."""
-    for record in earlier:
-        copied = record | {"sessionId": session.facts.session_id} if "sessionId" in record else record
-        session._put(copied)
-        if "uuid" in record:
-            session._parent = record["uuid"]

@@ -12,8 +12,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from bench.corpus_project import Project, SourceFile, edit
-from bench.corpus_words import ADJECTIVES, EMOJI, base64_text, cjk_text, hex_text, prose, uuid_text
+from bench.corpus.outputs import build_errors, clip, git_diff, git_log, listing, server_log, test_run
+from bench.corpus.project import Project, SourceFile, edit
+from bench.corpus.words import ADJECTIVES, base64_text, cjk_text, hex_text, prose, uuid_text
 
 
 class Call(Struct, kw_only=True):
@@ -31,95 +32,25 @@ class Call(Struct, kw_only=True):
 
 class Habits(Struct, frozen=True, kw_only=True):
     """How wordy the sessions are: factors on the lengths of tool outputs and of prose, and whether the whole
-    file is kept beside each edit. `noise`: a random sha or uuid for so many characters of output (0: none)."""
+    file is kept beside each edit. `noise`: a random sha or uuid for so many characters of output (0: none).
+    `patience`: how many seconds at most a command tells of its progress.
+    """
 
     output: float = 1.0
     talk: float = 1.0
     keeps_originals: bool = True
     noise: int = 0
-
-
-def _clip(text: str) -> str:
-    return text if len(text) <= 30_000 else text[:15_000] + "\n\n... [truncated] ...\n\n" + text[-14_900:]
-
-
-def _stamp(rng: random.Random) -> str:
-    return f"2025-{rng.randrange(1, 13):02d}-{rng.randrange(1, 29):02d}T{rng.randrange(24):02d}:{rng.randrange(60):02d}Z"
-
-
-def _test_run(rng: random.Random, project: Project, count: int) -> str:
-    names = project.names.draw(rng, count * 2)
-    paths = project.paths(rng, count)
-    out = []
-    for at, path in enumerate(paths):
-        name, other = names[2 * at], names[2 * at + 1]
-        draw = rng.random()
-        if draw < 0.45:
-            out.append(f"--- PASS: Test{name[:1].upper()}{name[1:]} ({rng.random() / 8:.2f}s)")
-        elif draw < 0.7:
-            out.append(f"ok  \t{project.name}/{path.rsplit('/', 1)[0]}\t{rng.random() * 4:.3f}s")
-        elif draw < 0.9:
-            out.append(f"    {path}:{rng.randrange(1, 900)}: {name}: expected {other}, got {names[at]}")
-        else:
-            out.append(f"{rng.choice(EMOJI)} {name} › {other} ({rng.randrange(1, 900)} ms)")
-    return "\n".join(out)
-
-
-def _git_log(rng: random.Random, project: Project, count: int) -> str:
-    words = project.words.draw(rng, count * 6)
-    return "\n".join(
-        [f"{hex_text(rng, 7)} {project.names.one(rng)}: {' '.join(words[6 * at : 6 * at + 6])}" for at in range(count)]
-    )
-
-
-def _git_diff(rng: random.Random, project: Project, count: int) -> str:
-    file = project.a_file(rng)
-    at = rng.randrange(max(len(file.lines) - count, 1))
-    fresh = project.code(rng, file.language, count // 3 + 1)
-    kept = file.lines[at : at + count]
-    head = [f"diff --git a/{file.path} b/{file.path}", f"index {hex_text(rng, 7)}..{hex_text(rng, 7)} 100644"]
-    body = [f"-{line}" if rng.random() < 0.2 else f" {line}" for line in kept]
-    return "\n".join([*head, f"@@ -{at + 1},{len(kept)} +{at + 1},{len(kept)} @@", *body, *[f"+{line}" for line in fresh]])
-
-
-def _listing(rng: random.Random, project: Project, count: int) -> str:
-    return "\n".join(
-        [
-            f"-rw-r--r--  1 dev dev {int(rng.lognormvariate(7.5, 0.8)):>7} Jan {rng.randrange(1, 29):>2} 10:{rng.randrange(60):02d} {path}"
-            for path in project.paths(rng, count)
-        ]
-    )
-
-
-def _server_log(rng: random.Random, project: Project, count: int) -> str:
-    words = project.words.draw(rng, count * 5)
-    return "\n".join(
-        [
-            f"{_stamp(rng)} {rng.choice(('INFO', 'INFO', 'DEBUG', 'WARN', 'ERROR'))} [{project.names.one(rng)}]"
-            f" {' '.join(words[5 * at : 5 * at + 5])} took={rng.randrange(1, 500)}ms"
-            for at in range(count)
-        ]
-    )
-
-
-def _build_errors(rng: random.Random, project: Project, count: int) -> str:
-    names = project.names.draw(rng, count * 2)
-    return "\n".join(
-        [
-            f"{path}:{rng.randrange(1, 600)}:{rng.randrange(1, 80)}: error: cannot find `{names[2 * at]}` in `{names[2 * at + 1]}`"
-            for at, path in enumerate(project.paths(rng, count))
-        ]
-    )
+    patience: int = 30
 
 
 _Shell = tuple[int, str, Callable[[random.Random, Project, int], str]]
 _SHELL: tuple[_Shell, ...] = (
-    (9, "make test 2>&1 | tail -{n}", _test_run),
-    (2, "git log --oneline -{n}", _git_log),
-    (4, "git diff HEAD~{n}", _git_diff),
-    (3, "ls -la {path}", _listing),
-    (3, "tail -n {n} /var/log/{name}.log", _server_log),
-    (5, "make build {name} && make check", _build_errors),
+    (9, "make test 2>&1 | tail -{n}", test_run),
+    (2, "git log --oneline -{n}", git_log),
+    (4, "git diff HEAD~{n}", git_diff),
+    (3, "ls -la {path}", listing),
+    (3, "tail -n {n} /var/log/{name}.log", server_log),
+    (5, "make build {name} && make check", build_errors),
 )
 _SHELL_WEIGHTS = [one[0] for one in _SHELL]
 
@@ -142,12 +73,14 @@ def _bash(rng: random.Random, project: Project, habits: Habits) -> Call:
     _, pattern, output_of = rng.choices(_SHELL, weights=_SHELL_WEIGHTS)[0]
     count = int(min(rng.lognormvariate(1.9, 1.25), 400) * habits.output) + 1
     command = pattern.format(n=count, path=project.paths(rng, 1)[0], name=project.names.one(rng))
-    text = _noisy(rng, _clip(output_of(rng, project, count)), habits)
+    text = _noisy(rng, clip(output_of(rng, project, count)), habits)
     asked = {"command": command, "description": " ".join(project.words.draw(rng, 6))}
     seconds = rng.lognormvariate(-0.1, 1.5)
     if rng.random() < 0.13:
         text = f"Exit code {rng.choice((1, 1, 2, 127))}\n{text}"
-        return Call(name="Bash", input=asked, output=text, result=f"Error: {text}", is_error=True, seconds=seconds)
+        return Call(
+            name="Bash", input=asked, output=text, result=f"Error: {text}", is_error=True, seconds=seconds
+        )
     if rng.random() < 0.004:
         text += "\n" + cjk_text(rng, 60)
     result = {"stdout": text, "stderr": "", "interrupted": False, "isImage": False}
@@ -162,11 +95,13 @@ def _read(rng: random.Random, project: Project, habits: Habits) -> Call:
     start, stop = 0, min(total, 2000)
     if total > 60 and rng.random() < 0.8:
         start = 10 * rng.randrange((total - 40) // 10)
-        stop = min(start + rng.choice((20, 30, 40, 50, 60, 80, 120)), total)
+        stop = min(start + int(rng.choice((20, 30, 40, 50, 60, 80, 120)) * habits.output), total)
         asked |= {"offset": start + 1, "limit": stop - start}
     shown = {"filePath": path, "content": "\n".join(file.lines[start:stop]), "numLines": stop - start}
     result = {"type": "text", "file": {**shown, "startLine": start + 1, "totalLines": total}}
-    return Call(name="Read", input=asked, output=_noisy(rng, file.numbered(start, stop), habits), result=result)
+    return Call(
+        name="Read", input=asked, output=_noisy(rng, file.numbered(start, stop), habits), result=result
+    )
 
 
 def _hunk(file: SourceFile, at: int, old: list[str], new: list[str]) -> dict[str, Any]:
@@ -182,13 +117,13 @@ def _edit(rng: random.Random, project: Project, habits: Habits) -> Call:
     file = max((project.a_file(rng) for _ in range(2)), key=lambda one: len(one.lines))
     path = f"{project.root}/{file.path}"
     before = file.text() if habits.keeps_originals else ""
-    at, old, new = edit(rng, project, file)
+    at, old, new = edit(rng, project, file, habits.output)
     old_text, new_text = "\n".join(old), "\n".join(new)
     asked = {"replace_all": False, "file_path": path, "old_string": old_text, "new_string": new_text}
     if rng.random() < 0.05:
         text = f"<tool_use_error>String to replace not found in file.\nString: {old_text}</tool_use_error>"
         return Call(name="Edit", input=asked, output=text, result=f"Error: {text[16:-17]}", is_error=True)
-    result = {
+    result: Any = {
         "filePath": path,
         "oldString": old_text,
         "newString": new_text,
@@ -199,19 +134,31 @@ def _edit(rng: random.Random, project: Project, habits: Habits) -> Call:
     }
     text = f"The file {path} has been updated successfully."
     if rng.random() < 0.5:
-        text = f"The file {path} has been updated. Here's the result of running `cat -n` on a snippet of the edited file:\n"
+        text = f"The file {path} has been updated. What `cat -n` shows of the edited part:\n"
         text += file.numbered(max(at - 4, 0), at + len(new) + 4)
     return Call(name="Edit", input=asked, output=text, result=result, seconds=4.0, changed_path=file.path)
 
 
-def _write(rng: random.Random, project: Project, _: Habits) -> Call:
+def _write(rng: random.Random, project: Project, habits: Habits) -> Call:
     file = project.a_file(rng)
     path = f"{project.root}/{file.path}"
-    text = "\n".join(project.code(rng, file.language, int(min(rng.lognormvariate(4.1, 0.7), 600)) + 3))
-    result = {"type": "create", "filePath": path, "content": text, "structuredPatch": [], "originalFile": None}
+    text = "\n".join(
+        project.code(rng, file.language, int(min(rng.lognormvariate(4.1, 0.7), 600) * habits.output) + 3)
+    )
+    result: Any = {
+        "type": "create",
+        "filePath": path,
+        "content": text,
+        "structuredPatch": [],
+        "originalFile": None,
+    }
     said = f"File created successfully at: {path}"
     return Call(
-        name="Write", input={"file_path": path, "content": text}, output=said, result=result, changed_path=file.path
+        name="Write",
+        input={"file_path": path, "content": text},
+        output=said,
+        result=result,
+        changed_path=file.path,
     )
 
 
@@ -234,9 +181,17 @@ def _grep(rng: random.Random, project: Project, habits: Habits) -> Call:
 
 
 def _glob(rng: random.Random, project: Project, _: Habits) -> Call:
-    paths = [f"{project.root}/{path}" for path in project.paths(rng, int(min(rng.lognormvariate(1.6, 1.2), 100)) + 1)]
+    paths = [
+        f"{project.root}/{path}"
+        for path in project.paths(rng, int(min(rng.lognormvariate(1.6, 1.2), 100)) + 1)
+    ]
     asked = {"pattern": f"**/*{project.names.one(rng)}*", "path": project.root}
-    result = {"filenames": paths, "durationMs": rng.randrange(900), "numFiles": len(paths), "truncated": False}
+    result = {
+        "filenames": paths,
+        "durationMs": rng.randrange(900),
+        "numFiles": len(paths),
+        "truncated": False,
+    }
     return Call(name="Glob", input=asked, output="\n".join(paths), result=result)
 
 
@@ -249,17 +204,28 @@ def _todo(rng: random.Random, project: Project, _: Habits) -> Call:
         {"content": f"Fix {subject}", "status": state, "activeForm": f"Fixing {subject}"}
         for subject, state in zip(subjects, states, strict=True)
     ]
-    text = "Todos have been modified successfully. Keep using the list to follow your progress, then go on with the task."
-    return Call(name="TodoWrite", input={"todos": todos}, output=text, result={"oldTodos": todos, "newTodos": todos})
+    text = (
+        "Todos have been modified successfully. Follow your progress with the list, then go on with the task."
+    )
+    return Call(
+        name="TodoWrite", input={"todos": todos}, output=text, result={"oldTodos": todos, "newTodos": todos}
+    )
 
 
 def _task(rng: random.Random, project: Project, habits: Habits) -> Call:
-    prompt = prose(rng, project.phrases, project.names, int(rng.uniform(250, 900)))
+    prompt = prose(rng, project.phrases, project.names, int(rng.uniform(250, 900) * habits.talk))
     description = " ".join(project.words.draw(rng, 4))
     answer = prose(rng, project.phrases, project.names, int(rng.lognormvariate(6.9, 0.7) * habits.talk))
     agent = hex_text(rng, 7)
-    asked = {"description": description, "prompt": prompt, "subagent_type": rng.choice(("general-purpose", "Explore"))}
-    blocks = [{"type": "text", "text": answer}, {"type": "text", "text": f"agentId: {agent} (to resume this agent)"}]
+    asked = {
+        "description": description,
+        "prompt": prompt,
+        "subagent_type": rng.choice(("general-purpose", "Explore")),
+    }
+    blocks = [
+        {"type": "text", "text": answer},
+        {"type": "text", "text": f"agentId: {agent} (to resume this agent)"},
+    ]
     result = {
         "status": "completed",
         "prompt": prompt,
@@ -275,21 +241,31 @@ def _task(rng: random.Random, project: Project, habits: Habits) -> Call:
 def _task_output(rng: random.Random, project: Project, habits: Habits) -> Call:
     agent = hex_text(rng, 7)
     text = "\n".join(
-        [f"[Tool: Bash] {_server_log(rng, project, 8)}" for _ in range(int(rng.uniform(1, 14) * habits.output) + 1)]
+        [
+            f"[Tool: Bash] {server_log(rng, project, 8)}"
+            for _ in range(int(rng.uniform(1, 14) * habits.output) + 1)
+        ]
     )
-    shown = f"<retrieval_status>success</retrieval_status>\n\n<task_id>{agent}</task_id>\n\n<output>\n{text[-6000:]}\n</output>"
+    shown = f"<task_id>{agent}</task_id>\n\n<output>\n{text[-6000:]}\n</output>"
     task = {"task_id": agent, "task_type": "local_agent", "status": "running", "output": text, "result": text}
     asked = {"task_id": agent, "block": rng.random() < 0.5, "timeout": 30_000}
     return Call(
-        name="TaskOutput", input=asked, output=shown, result={"retrieval_status": "success", "task": task}, seconds=9.0
+        name="TaskOutput",
+        input=asked,
+        output=shown,
+        result={"retrieval_status": "success", "task": task},
+        seconds=9.0,
     )
 
 
-def _image(rng: random.Random, project: Project, _: Habits) -> Call:
+def _image(rng: random.Random, project: Project, habits: Habits) -> Call:
     path = f"{project.root}/docs/{project.names.one(rng)}.png"
-    data = "iVBORw0KGgo" + base64_text(rng, int(min(rng.lognormvariate(10.3, 0.8), 700_000)))
+    data = "iVBORw0KGgo" + base64_text(rng, int(min(rng.lognormvariate(10.3, 0.8), 700_000) * habits.output))
     block = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
-    result = {"type": "image", "file": {"base64": data, "type": "image/png", "originalSize": len(data) * 3 // 4}}
+    result = {
+        "type": "image",
+        "file": {"base64": data, "type": "image/png", "originalSize": len(data) * 3 // 4},
+    }
     return Call(name="Read", input={"file_path": path}, output=[block], result=result)
 
 
@@ -318,7 +294,10 @@ def tool_call(rng: random.Random, project: Project, habits: Habits) -> Call:
 def huge_edit(rng: random.Random, project: Project, size: int) -> Call:
     """An edit of a generated lock file, whose copy makes a record of about `size` bytes."""
     line = f'"{ADJECTIVES[0]}@npm:^{rng.randrange(9)}": {{ "integrity": "sha512-'
-    lines = [f'{line}{base64_text(rng, 24)}", "resolved": "{name}" }},' for name in project.names.draw(rng, size // 130)]
+    lines = [
+        f'{line}{base64_text(rng, 24)}", "resolved": "{name}" }},'
+        for name in project.names.draw(rng, size // 130)
+    ]
     path = f"{project.root}/package.lock"
     asked = {"replace_all": False, "file_path": path, "old_string": lines[0], "new_string": lines[1]}
     result = {

@@ -1,6 +1,6 @@
 """Measures the shape of a Claude Code home, so that a made one can be laid beside a real one.
 
-    python -m bench.corpus_shape DIR [DIR…]
+    python -m bench.corpus.shape DIR [DIR…]
 
 Owns the figures by which two homes are compared; reads any `.jsonl` below DIR and writes nothing.
 """
@@ -58,7 +58,10 @@ def _texts(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield "tool input", _encode(block.get("input")).decode()
         elif kind == "tool_result":
             inner = block.get("content") or ""
-            yield "tool output", inner if isinstance(inner, str) else "".join(one.get("text", "") for one in inner)
+            yield (
+                "tool output",
+                inner if isinstance(inner, str) else "".join(one.get("text", "") for one in inner),
+            )
 
 
 def _add_record(shape: Shape, record: dict[str, Any], size: int) -> None:
@@ -129,16 +132,16 @@ def rows(shape: Shape) -> list[tuple[str, str]]:
         ("toolUseResult, share of bytes", f"{shape.tool_use_result / whole:.3f}"),
         ("progress, share of bytes", f"{shape.record_bytes['progress'] / whole:.3f}"),
     ]
-    for kind in ("assistant", "progress", "user", "file-history-snapshot", "system"):
-        out.append((f"{kind}, share of records", f"{shape.records[kind] / records:.3f}"))
-    for kind in ("queue-operation", "summary", "pr-link"):
-        out.append((f"{kind}, share of records", f"{shape.records[kind] / records:.4f}"))
+    kinds = ("assistant", "progress", "user", "file-history-snapshot", "system", "queue-operation", "summary")
+    out += [(f"{kind}, share of records", f"{shape.records[kind] / records:.4f}") for kind in kinds]
     out.append(("compactions in 100,000 records", f"{shape.counts['compactions'] / records * 1e5:.0f}"))
     texts = sum(shape.texts.values())
     out.append(("text to search, share of bytes", f"{texts / whole:.3f}"))
     for what in ("tool output", "tool input", "thinking", "assistant", "user"):
         mean = shape.texts[what] / max(shape.counts[what], 1)
-        out.append((f"{what}, share of text (mean length)", f"{shape.texts[what] / max(texts, 1):.3f} ({mean:.0f})"))
+        out.append(
+            (f"{what}, share of text (mean length)", f"{shape.texts[what] / max(texts, 1):.3f} ({mean:.0f})")
+        )
     messages = max(shape.split.total(), 1)
     spread = " ".join(f"{size}:{count / messages:.2f}" for size, count in sorted(shape.split.items())[:5])
     out.append(("records of one API message", spread))
@@ -157,10 +160,9 @@ def rows(shape: Shape) -> list[tuple[str, str]]:
 def main(directories: list[str]) -> int:
     """Print the figures of each of `directories`, side by side."""
     columns = [rows(measure(directory)) for directory in directories]
-    for at, (name, _) in enumerate(columns[0] if columns else []):
+    for name, _ in columns[0] if columns else []:
         values = [dict(column).get(name, "") for column in columns]
         sys.stdout.write(f"{name:44}" + "".join(f"{value:>28}" for value in values) + "\n")
-        del at
     return 0
 
 

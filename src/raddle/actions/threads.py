@@ -1,0 +1,119 @@
+"""What a person does to one thread: each verb loads nothing it need not, edits once, and says what it did.
+
+Every change goes through the store's `edit`, which holds the thread's lock and works on its newest state, so
+that a verb never writes an older copy of a thread over a newer one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from raddle.actions.ports import ThreadStore
+from raddle.model.errors import Ambiguous, InvalidInput, NotFound
+from raddle.model.ids import parse_message_id
+from raddle.model.threads.edits import Editor
+from raddle.model.threads.git_facts import GitSnapshot
+from raddle.model.threads.message import Message
+from raddle.model.threads.thread import Thread
+
+TIP = "tip"
+ROOT = "root"
+
+
+def start_thread(
+    threads: ThreadStore,
+    text: str,
+    *,
+    title: str = "",
+    role: str = "user",
+    workspace_root: str | None = None,
+    cwd: str | None = None,
+    client_version: str = "",
+    git: GitSnapshot | None = None,
+    is_private: bool = False,
+) -> tuple[str, Message]:
+    """A new thread with its first turn; a private one is so from its first byte. (thread id, message)."""
+    if not text.strip():
+        raise InvalidInput("a thread needs a first turn", "say it as TEXT, or give it on stdin with -")
+    with threads.create() as editor:
+        if is_private:
+            editor.set_private(True)
+        editor.start(workspace_root=workspace_root, cwd=cwd, client_version=client_version)
+        editor.snapshot_git(git)
+        if title:
+            editor.rename(title)
+        message = editor.reply(None, role, text)
+        return editor.thread.id, message
+
+
+def reply(
+    threads: ThreadStore, thread_id: str, text: str, *, parent: str = TIP, role: str = "user"
+) -> Message:
+    """A turn under `parent`: a message id or its start, `tip`, or `root` for a new line of conversation."""
+    if not text.strip():
+        raise InvalidInput("a turn needs some text", "say it as TEXT, or give it on stdin with -")
+    if parent == TIP:
+        return threads.append(thread_id, role, text)
+    with threads.edit(thread_id) as editor:
+        parent_id = None if parent == ROOT else find_message(editor.thread, parent).id
+        return editor.reply(parent_id, role, text)
+
+
+def keep_draft(threads: ThreadStore, thread_id: str, text: str, *, parent: str = TIP) -> str:
+    """This device's unsent text under `parent`; empty text clears it. The reply target it is kept under."""
+    with threads.edit(thread_id) as editor:
+        parent_id = _target(editor, parent)
+        editor.set_draft(parent_id, text)
+        return parent_id or ROOT
+
+
+def undo(threads: ThreadStore, thread_id: str, turns: int) -> list[str]:
+    """Take back the last turns; the ids of the messages that went."""
+    with threads.edit(thread_id) as editor:
+        return editor.undo(_at_least_one(turns))
+
+
+def redo(threads: ThreadStore, thread_id: str, turns: int) -> list[str]:
+    """Bring back turns that were taken back, the last first; the ids of the messages that came back."""
+    with threads.edit(thread_id) as editor:
+        return editor.redo(_at_least_one(turns))
+
+
+def tag(threads: ThreadStore, thread_id: str, add: Iterable[str], remove: Iterable[str] = ()) -> list[str]:
+    """Add and take away tags; the tags the thread has then."""
+    with threads.edit(thread_id) as editor:
+        for name in add:
+            editor.tag(name)
+        for name in remove:
+            editor.untag(name)
+        return editor.thread.tags
+
+
+def find_message(thread: Thread, prefix: str) -> Message:
+    """The message that `prefix` names: a whole id or the start of one; also from its end, as lists show it."""
+    parse_message_id(prefix)
+    whole = thread.tree.get(prefix)
+    if whole is not None:
+        return whole
+    lower = prefix.lower()
+    found = [message for message in thread.tree if message.id.startswith(lower) or message.id.endswith(lower)]
+    if not found:
+        raise NotFound("message", prefix, f"`raddle show {thread.id} --tree` lists them")
+    if len(found) > 1:
+        raise Ambiguous("message", prefix, [message.id for message in found])
+    return found[0]
+
+
+def _target(editor: Editor, parent: str) -> str | None:
+    if parent == ROOT:
+        return None
+    if parent == TIP:
+        tip = editor.thread.tree.tip()
+        return tip.id if tip is not None else None
+    return find_message(editor.thread, parent).id
+
+
+def _at_least_one(turns: int) -> int:
+    if turns < 1:
+        raise InvalidInput(f"{turns} is no number of turns", "it is 1 or more")
+    return turns

@@ -1,0 +1,20 @@
+"""`raddle completion`: the script that makes a shell complete commands and options."""
+
+from __future__ import annotations
+
+import click
+
+from raddle.apps.cli import output
+
+
+@click.command(help="Print the completion script of a shell.")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """For example, in ~/.bashrc:  eval "$(raddle completion bash)"."""
+    from click.shell_completion import get_completion_class  # noqa: PLC0415  only this command needs it
+
+    from raddle.apps.cli.main import raddle  # noqa: PLC0415  `main` imports this module
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    output.write(kind(raddle, {}, "raddle", "_RADDLE_COMPLETE").source() + "\n")

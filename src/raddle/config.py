@@ -1,0 +1,403 @@
+"""What raddle is set to, and by whom: the only reader of the environment and of `config.toml`.
+
+One table names every setting once; reading, `raddle config show` and docs/reference/settings.md all follow
+it. A second reader would obey a variable that `config show` does not know of, or print a token.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from raddle.model.errors import InvalidInput, StorageError
+from raddle.model.threads.git_facts import slug
+
+Source = Literal["default", "file", "environment", "flag"]
+Kind = Literal["folder", "path", "text", "secret", "database", "switch", "presence", "globs", "slugs"]
+
+FILE_NAME = "config.toml"
+AGENT_VARIABLES = (
+    "HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "CLAUDE_CONFIG_DIR",
+    "CODEX_HOME",
+    "GEMINI_CLI_HOME",
+    "NSED_THREAD_DIR",
+    "OPENCODE_DB",
+)
+"""Variables of other programs that say where an agent keeps its sessions; no others are read."""
+
+
+class Setting(Struct, frozen=True):
+    """One row of the table."""
+
+    name: str
+    kind: Kind
+    meaning: str
+    default: str = "none"
+    """In words, for the reference page."""
+    variable: str = ""
+    key: str = ""
+    """`section.key` in the file."""
+    field: str = ""
+    """Its name in Config and as a flag of `load_config`."""
+
+
+def _env(variable: str, kind: Kind, meaning: str, default: str = "none", field: str = "") -> Setting:
+    name = variable.removeprefix("RADDLE_").lower()
+    return Setting(name, kind, meaning, default, variable=variable, field=field or name)
+
+
+def _key(key: str, kind: Kind, meaning: str) -> Setting:
+    return Setting(key, kind, meaning, key=key, field=key.replace(".", "_"))
+
+
+SETTINGS = (
+    _env("RADDLE_DATA_DIR", "folder", "Where threads and blobs are kept.", "the user's, + `/raddle`"),
+    _env("RADDLE_CONFIG_DIR", "folder", f"Where `{FILE_NAME}` lies.", "the user's, + `/raddle`"),
+    _env("RADDLE_STATE_DIR", "folder", "Where this device's id and the log are.", "the user's, + `/raddle`"),
+    _env("RADDLE_CACHE_DIR", "folder", "Where the search index is kept.", "the user's, + `/raddle`"),
+    _env("RADDLE_SERVER", "text", "The sync server, as a URL."),
+    _env("RADDLE_TOKEN", "secret", "This device's token for the server. Never shown."),
+    _env("RADDLE_DATABASE_URL", "database", "PostgreSQL. Shown without its password.", "an embedded one"),
+    _env("RADDLE_PG_BIN", "path", "The programs to run an embedded PostgreSQL with.", "looked for"),
+    _env("RADDLE_STORE", "text", "The project memory to work in.", "what the workspace names"),
+    _env("RADDLE_WORKSPACE", "path", "The folder that counts as the workspace.", "the current one"),
+    _env("RADDLE_OFFLINE", "switch", "Ask the network for nothing.", "off", "is_offline"),
+    _env("NO_COLOR", "presence", "Print without colour, on a terminal too.", "off", "is_colorless"),
+    _key("import.exclude", "globs", "Sessions whose workspace or file matches are not imported."),
+    _key("private.workspaces", "globs", "Threads of a workspace that matches are private from their start."),
+    _key("private.remotes", "slugs", "Threads of a repository that matches are private from their start."),
+    _key("author.name", "text", "The name on the turns and entries you write."),
+)
+
+_FOLDERS = {
+    "data_dir": ("XDG_DATA_HOME", ".local/share"),
+    "config_dir": ("XDG_CONFIG_HOME", ".config"),
+    "state_dir": ("XDG_STATE_HOME", ".local/state"),
+    "cache_dir": ("XDG_CACHE_HOME", ".cache"),
+}
+_YES, _NO = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no", "off"})
+_USERINFO = re.compile(r"://([^:/@?#]*):.*@", re.DOTALL)
+_PASSWORD = re.compile(r"(password\s*=\s*)('(?:[^'\\]|\\.)*'|[^&\s]*)", re.IGNORECASE)
+_HIDDEN = "***"
+
+
+class Secret:
+    """A text that no print, log or traceback shows; `reveal()` is for the one who sends it."""
+
+    __slots__ = ("_shown", "_text")
+
+    def __init__(self, text: str, shown: str = "set") -> None:
+        self._text = text
+        self._shown = shown
+
+    def reveal(self) -> str:
+        """The text itself."""
+        return self._text
+
+    def __repr__(self) -> str:
+        return self._shown
+
+
+class Origin(Struct, frozen=True, kw_only=True):
+    """Where a value came from: which kind of place, and there the variable, the file or the flag."""
+
+    source: Source = "default"
+    where: str = ""
+
+
+class ShownSetting(Struct, frozen=True, kw_only=True):
+    """One line of `raddle config show`; secrets read `set`, or None where there is none."""
+
+    name: str
+    value: str | bool | tuple[str, ...] | None
+    source: Source
+    where: str
+
+
+class Config(Struct, frozen=True, kw_only=True):
+    """Every setting, read once; what each means stands in SETTINGS. Folders are absolute."""
+
+    data_dir: Path
+    config_dir: Path
+    state_dir: Path
+    cache_dir: Path
+    server: str | None
+    token: Secret | None
+    database_url: Secret | None
+    pg_bin: Path | None
+    store: str | None
+    workspace: Path | None
+    is_offline: bool
+    is_colorless: bool
+    import_exclude: tuple[str, ...]
+    private_workspaces: tuple[str, ...]
+    private_remotes: tuple[str, ...]
+    author_name: str | None
+    origins: dict[str, Origin]
+    """By field."""
+    warnings: tuple[str, ...]
+    """What in the file says nothing to this raddle, one sentence each."""
+    agent_variables: dict[str, str]
+
+    def environment(self, name: str) -> str | None:
+        """A variable of another program as it was at the start, None where unset or empty.
+
+        LookupError for a name that is not in AGENT_VARIABLES: a new one is declared there.
+        """
+        if name not in AGENT_VARIABLES:
+            raise LookupError(f"{name} is not declared in raddle.config.AGENT_VARIABLES")
+        return self.agent_variables.get(name)
+
+    def shown(self) -> tuple[ShownSetting, ...]:
+        """Every setting with its value, fit to be printed, and where it came from."""
+        return tuple(
+            ShownSetting(
+                name=setting.name,
+                value=_printable(getattr(self, setting.field)),
+                source=self.origins[setting.field].source,
+                where=self.origins[setting.field].where,
+            )
+            for setting in SETTINGS
+        )
+
+
+def load_config(environ: Mapping[str, str] | None = None, **flags: str | bool | None) -> Config:
+    """Read every setting: from a flag, else the environment, else the file, else the default.
+
+    `environ` is the process's own where None; `flags` go by field name, None: not given. An empty variable
+    counts as unset. InvalidInput names the variable, or the file and its line or key, and the reason;
+    StorageError where the file is there and cannot be read. A missing file is no error.
+    """
+    environ = os.environ if environ is None else environ
+    strangers = flags.keys() - {setting.field for setting in SETTINGS}
+    if strangers:
+        raise TypeError(f"no such setting: {', '.join(sorted(strangers))}")
+    config_dir, _ = _Layers(environ, flags, {}, Path()).value(_setting("config_dir"))
+    file = config_dir / FILE_NAME
+    from_file, warnings = _read_file(file)
+    layers = _Layers(environ, flags, from_file, file)
+    values: dict[str, Any] = {}
+    origins: dict[str, Origin] = {}
+    for setting in SETTINGS:
+        values[setting.field], origins[setting.field] = layers.value(setting)
+    seen = {name: environ[name] for name in AGENT_VARIABLES if environ.get(name)}
+    return Config(**values, origins=origins, warnings=warnings, agent_variables=seen)
+
+
+def is_colorless() -> bool:
+    """Is NO_COLOR set? For what is printed before, or without, the whole config."""
+    return bool(os.environ.get("NO_COLOR"))
+
+
+def _setting(field: str) -> Setting:
+    return next(setting for setting in SETTINGS if setting.field == field)
+
+
+class _Layers:
+    """The places a value can come from, strongest first."""
+
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        flags: Mapping[str, str | bool | None],
+        from_file: Mapping[str, Any],
+        file: Path,
+    ) -> None:
+        self._environ = environ
+        self._flags = flags
+        self._from_file = from_file
+        self._file = file
+
+    def value(self, setting: Setting) -> tuple[Any, Origin]:
+        """The strongest value that is given, as its kind, and where it came from."""
+        flag = self._flags.get(setting.field)
+        if flag is not None:
+            where = "--" + setting.name.replace("_", "-")
+            return self._read(setting, flag, where), Origin(source="flag", where=where)
+        text = self._environ.get(setting.variable) if setting.variable else None
+        if text:
+            return self._read(setting, text, setting.variable), Origin(
+                source="environment", where=setting.variable
+            )
+        if setting.key in self._from_file:
+            where = f"{self._file}: {setting.key}"
+            return self._read(setting, self._from_file[setting.key], where), Origin(
+                source="file", where=str(self._file)
+            )
+        return self._default(setting), Origin()
+
+    def _read(self, setting: Setting, given: Any, where: str) -> Any:
+        match setting.kind:
+            case "folder" | "path":
+                return Path(os.path.abspath(self._expanded(_as_text(given, where))))  # noqa: PTH100  # `..` goes too
+            case "text":
+                return _as_text(given, where)
+            case "secret":
+                return Secret(_as_text(given, where))
+            case "database":
+                return Secret(_as_text(given, where), _without_password(given))
+            case "switch":
+                return given if isinstance(given, bool) else _as_switch(given, where)
+            case "presence":
+                return bool(given)
+            case "globs":
+                return tuple(self._expanded(text) for text in _as_texts(given, where))
+            case "slugs":
+                return tuple(_as_slug(text) for text in _as_texts(given, where))
+
+    def _default(self, setting: Setting) -> Any:
+        match setting.kind:
+            case "folder":
+                return _user_folder(setting.field, self._environ)
+            case "switch" | "presence":
+                return False
+            case "globs" | "slugs":
+                return ()
+            case _:
+                return None
+
+    def _expanded(self, path: str) -> str:
+        """A leading `~` as the home folder: many who set a path have no shell to do it for them."""
+        home = self._environ.get("HOME")
+        if home and (path == "~" or path.startswith("~/")):
+            return home + path[1:]
+        return os.path.expanduser(path)  # noqa: PTH111  # a glob is no path
+
+
+def _user_folder(field: str, environ: Mapping[str, str]) -> Path:
+    """Where the platform keeps such things for this user, + `raddle`."""
+    variable, below_home = _FOLDERS[field]
+    if sys.platform == "linux":
+        # platformdirs' own rule for Linux (a test holds the two together), without the 8 ms of its import.
+        base, home = Path(environ.get(variable, "")), Path(environ.get("HOME", ""))
+        if base.is_absolute():
+            return base / "raddle"
+        if home.is_absolute():
+            return home / below_home / "raddle"
+    import platformdirs  # noqa: PLC0415  # heavy, and not needed where the environment says enough
+
+    try:
+        return Path(getattr(platformdirs, f"user_{field}")("raddle", appauthor=False))
+    except RuntimeError as error:
+        raise InvalidInput(
+            f"no home folder is known: {error}", "set HOME, or the RADDLE_…_DIR variables"
+        ) from error
+
+
+def _as_text(given: Any, where: str) -> str:
+    if not isinstance(given, str):
+        raise InvalidInput(f"{where} must be a text, not {_type_name(given)}", "write it in double quotes")
+    if "\0" in given:
+        raise InvalidInput(f"{where} holds a NUL character", "take it out")
+    return given
+
+
+def _as_texts(given: Any, where: str) -> list[str]:
+    if not isinstance(given, list):
+        raise InvalidInput(
+            f"{where} must be a list of texts, not {_type_name(given)}", 'write it as ["…", "…"]'
+        )
+    return [_as_text(text, f"{where}[{place}]") for place, text in enumerate(given)]
+
+
+def _as_switch(given: Any, where: str) -> bool:
+    word = str(given).strip().lower()
+    if word not in _YES | _NO:
+        raise InvalidInput(f"{where} is {given!r}, which is neither on nor off", "set it to 1 or 0")
+    return word in _YES
+
+
+def _as_slug(text: str) -> str:
+    """A remote in the form threads are compared by: somebody who pastes its URL means the same repository."""
+    return slug(text) or slug(f"https://{text}") or text
+
+
+def _type_name(given: Any) -> str:
+    """As TOML calls it."""
+    names = {bool: "a boolean", int: "a number", float: "a number", str: "a text", list: "a list", dict: "a table"}
+    return names.get(type(given), "a date or time")
+
+
+def _without_password(url: str) -> str:
+    return _PASSWORD.sub(rf"\1{_HIDDEN}", _USERINFO.sub(rf"://\1:{_HIDDEN}@", url))
+
+
+def _printable(value: Any) -> str | bool | tuple[str, ...] | None:
+    if value is None or isinstance(value, bool | tuple):
+        return value
+    return repr(value) if isinstance(value, Secret) else _without_password(str(value))
+
+
+def _read_file(file: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """What the file sets, by `section.key`, and a warning for each key that is no setting."""
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        return {}, ()
+    except UnicodeDecodeError as error:
+        raise InvalidInput(
+            f"{file} is not UTF-8: {error.reason} at byte {error.start}", "save it as UTF-8"
+        ) from error
+    except OSError as error:
+        raise StorageError(
+            f"cannot read {file}: {error.strerror}", "check who owns it and its mode"
+        ) from error
+    import tomllib  # noqa: PLC0415  # most people have no such file
+
+    try:
+        document = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(
+            f"{file} is not valid TOML: {error}", "mend that line, or move the file away"
+        ) from error
+    settings: dict[str, Any] = {}
+    warnings: list[str] = []
+    keys = {setting.key for setting in SETTINGS if setting.key}
+    for key, value in _flattened(document, file):
+        if key in keys:
+            settings[key] = value
+        else:
+            warnings.append(_unknown(key, keys, file))
+    return settings, tuple(warnings)
+
+
+def _flattened(document: Mapping[str, Any], file: Path) -> Iterator[tuple[str, Any]]:
+    """Each value by `section.key`; an unknown section or a value outside any by its own name."""
+    sections = {setting.key.partition(".")[0] for setting in SETTINGS if setting.key}
+    for name, value in document.items():
+        if name not in sections:
+            yield name, value
+        elif isinstance(value, dict):
+            yield from ((f"{name}.{key}", inner) for key, inner in value.items())
+        else:
+            raise InvalidInput(
+                f"{file}: {name} must be a table, not {_type_name(value)}", f"write it as [{name}]"
+            )
+
+
+def _unknown(key: str, keys: set[str], file: Path) -> str:
+    import difflib  # noqa: PLC0415  # only for somebody who mistyped
+
+    near = difflib.get_close_matches(key, [*keys, *{known.partition(".")[0] for known in keys}], n=1)
+    return f"{file}: {key} is not a setting" + (f"; did you mean {near[0]}?" if near else "")
+
+
+def settings_tables() -> tuple[str, str]:
+    """The tables of docs/reference/settings.md: of the environment, and of the file."""
+    variables = ["| variable | setting | meaning | default |", "|---|---|---|---|"]
+    keys = ["| key | type | meaning |", "|---|---|---|"]
+    for row in SETTINGS:
+        if row.variable:
+            variables.append(f"| `{row.variable}` | `{row.name}` | {row.meaning} | {row.default} |")
+        if row.key:
+            keys.append(f"| `{row.key}` | {row.kind} | {row.meaning} |")
+    return "\n".join(variables) + "\n", "\n".join(keys) + "\n"

@@ -1,0 +1,263 @@
+"""The words of a text: what is searched, decided here and nowhere else.
+
+Both search engines store these tokens as they are (their own tokenizers decide nothing), and a query is
+cut by the same function. If a second place cut text, a word could be stored that no query can spell.
+What a word is, in the reader's terms: `docs/reference/search-language.md`. A change to any rule below is
+a change of `CUT_VERSION`, and every index is built anew.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+from msgspec import Struct
+
+CUT_VERSION = 1
+"""Which edition of the rules cut a stored text: an index of another edition cannot be searched or mended."""
+
+LONGEST_WORD = 500
+"""Bytes of UTF-8 that are kept of one word; longer ones are cut, so two may become one."""
+
+LONGEST_IDENTIFIER = 80
+"""Bytes of an identifier that still has parts; longer runs are data, not names."""
+
+_CACHED_TOKEN = 64
+_MOST_PLAIN = 200_000
+_MOST_NAMES = 100_000
+
+_ALNUM = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_LOW = bytes(ord(chr(byte).lower()) if byte in _ALNUM else byte if byte >= 0x80 else 0x20 for byte in range(256))
+_NAMES = bytes(byte if byte in _ALNUM + b"_-" or byte >= 0x80 else 0x20 for byte in range(256))
+
+_JOINERS = re.compile(rb"[-_]+")
+_PART = re.compile(rb"[A-Z]+(?![a-z\x80-\xff])|[A-Z]?[a-z\x80-\xff]+|[0-9]+")
+_HEX = re.compile(rb"[0-9a-fA-F]{7,}\Z")
+_TOO_LONG = re.compile(rb"[^ ]{%d,}" % (LONGEST_WORD + 1))
+_NON_ASCII = re.compile(r"[^\x00-\x7f]+")
+
+UNSPACED = (
+    "\u0e00-\u0eff"  # Thai, Lao
+    "\u1000-\u109f\u1780-\u17ff"  # Burmese, Khmer
+    "\u1100-\u11ff\ua960-\ua97f\uac00-\ud7ff"  # Hangul: spaced, but particles stick to words
+    "\u2e80-\u2fdf\u3005-\u3007\u3021-\u302f\u3031-\u303c\u3041-\u30ff\u3105-\u31bf\u31f0-\u31ff"  # kana, bopomofo
+    "\u3400-\u4dbf\u4e00-\ua4cf\uf900-\ufaff\U00020000-\U0003ffff"  # Han, Yi
+)
+"""Characters (as the inside of a regex class) of scripts that write without spaces between words."""
+
+_UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
+
+_ACCENTS = (
+    (0x0300, 0x036F),
+    (0x0591, 0x05BD),  # Hebrew points; 05BE is a hyphen
+    (0x05BF, 0x05C7),
+    (0x0610, 0x061A),  # Arabic signs and vowel marks, and the stroke that only stretches a word
+    (0x0640, 0x0640),
+    (0x064B, 0x065F),
+    (0x0670, 0x0670),
+    (0x06D6, 0x06ED),
+    (0x1AB0, 0x1AFF),
+    (0x1DC0, 0x1DFF),
+    (0x20D0, 0x20FF),
+    (0xFE20, 0xFE2F),
+)
+_INVISIBLE = (
+    (0x00AD, 0x00AD),  # soft hyphen
+    (0x034F, 0x034F),
+    (0x180B, 0x180F),
+    (0x200C, 0x200F),  # joiners and direction marks
+    (0x202A, 0x202E),
+    (0x2060, 0x206F),
+    (0xFE00, 0xFE0F),  # variation selectors
+    (0xFEFF, 0xFEFF),
+    (0x1F3FB, 0x1F3FF),  # skin tones: one emoji, whatever the hand
+    (0xE0000, 0xE0FFF),
+)
+_DECORATION = (
+    (0x2044, 0x2044),  # the stroke of a fraction
+    (0x2190, 0x21FF),  # arrows: every line that the Read tool numbers has one
+    (0x23B0, 0x23BF),
+    (0x2500, 0x25FF),  # boxes, blocks, bullets
+    (0x2800, 0x28FF),  # braille, which spinners are drawn with
+    (0xFFFC, 0xFFFD),
+)
+
+
+class Words(Struct, frozen=True, kw_only=True):
+    """What `cut` finds in one text; tokens are divided by one or more spaces and hold none."""
+
+    words: str
+    """Every word in reading order, one for each position."""
+    pieces: str
+    """Parts of camelCase and of letter-digit borders, and snake and kebab names joined: a sorted set."""
+
+    def tokens(self) -> set[str]:
+        """Every token, of both streams."""
+        return {*self.words.split(), *self.pieces.split()}
+
+
+def _within(code: int, ranges: tuple[tuple[int, int], ...]) -> bool:
+    return any(first <= code <= last for first, last in ranges)
+
+
+def _fold_character(code: int) -> str:
+    """What one character beyond ASCII becomes: letters without accents, ` ☂ ` for a symbol, or a space."""
+    if _within(code, _ACCENTS) or _within(code, _INVISIBLE):
+        return ""
+    character = chr(code)
+    category = unicodedata.category(character)
+    if category[0] == "S" or category == "No":
+        if _within(code, _DECORATION) or category == "Sk":
+            return " "
+        expanded = unicodedata.normalize("NFKD", character)
+        return f" {character} " if expanded == character else f" {_fold_letters(expanded)} "
+    if category[0] in "LNM":
+        return _fold_letters(character)
+    return " "
+
+
+def _fold_letters(text: str) -> str:
+    """Compatibility forms resolved, accents dropped, and case folded where no camelCase can hang on it."""
+    bare = _strip_accents(unicodedata.normalize("NFKD", text))
+    folded = "".join([each if each.isascii() else each.casefold() for each in bare])
+    bare = _strip_accents(unicodedata.normalize("NFKD", folded))
+    kept = "".join([each if each.isascii() or not _within(ord(each), _DECORATION) else " " for each in bare])
+    return unicodedata.normalize("NFC", kept)
+
+
+def _strip_accents(text: str) -> str:
+    return "".join([each for each in text if not _within(ord(each), _ACCENTS)])
+
+
+class _Folds(dict[int, str]):
+    """A table for `str.translate` that fills itself."""
+
+    def __missing__(self, code: int) -> str:
+        folded = self[code] = _fold_character(code) if code > 0x7F else chr(code)
+        return folded
+
+
+_folds = _Folds()
+
+
+def _fold_run(found: re.Match[str]) -> str:
+    return found[0].translate(_folds)
+
+
+def fold(text: str) -> str:
+    """`text` with accents dropped, compatibility forms resolved, symbols set apart and all else beyond ASCII
+    that is no letter, digit or symbol made a space. ASCII is left as it is, its case too."""
+    if text.isascii():
+        return text
+    text = text.replace("→", " ")
+    if text.isascii():
+        return text
+    text = _NON_ASCII.sub(_fold_run, text)
+    return text if unicodedata.is_normalized("NFC", text) else unicodedata.normalize("NFC", text)
+
+
+def _pairs(found: re.Match[str]) -> str:
+    """A run of a script without spaces as overlapping pairs and its last character."""
+    run = found[0]
+    pairs = [first + second for first, second in zip(run, run[1:], strict=False)]
+    return f" {' '.join(pairs)} {run[-1]} "
+
+
+def _is_random(token: bytes, parts: list[bytes]) -> bool:
+    """A digest or base64 rather than a name: mixed hexadecimal, or parts of less than two characters."""
+    if _HEX.match(token):
+        return True
+    return len(parts) > 4 and 2 * len(parts) > len(token)
+
+
+def _inner_words(token: bytes) -> tuple[bytes, ...]:
+    """The pieces of one run of letters, digits, `-` and `_`: parts of each name in it, and all names joined."""
+    if len(token) > LONGEST_IDENTIFIER:
+        return ()
+    names = [name for name in _JOINERS.split(token) if name]
+    pieces: list[bytes] = []
+    for name in names:
+        parts = _PART.findall(name)
+        if len(parts) > 1 and not _is_random(name, parts):
+            pieces += parts
+    if len(names) > 1:
+        joined = b"".join(names)
+        if not joined.isdigit() and not _HEX.match(joined):
+            pieces.append(joined)
+    return tuple(piece.lower() for piece in pieces)
+
+
+def _shorten(found: re.Match[bytes]) -> bytes:
+    return found[0][:LONGEST_WORD].decode("utf-8", "ignore").encode()
+
+
+class Cutter:
+    """Cuts texts and remembers the tokens it has met, so that most of a text costs one set difference.
+
+    The result never depends on what was cut before. With `collect`, it also gathers every token it has
+    emitted and not yet given out: `take_terms`.
+    """
+
+    def __init__(self, *, collect: bool = False) -> None:
+        self._plain: set[bytes] = set()
+        self._names: dict[bytes, tuple[bytes, ...]] = {}
+        self._collect = collect
+        self._terms: set[bytes] = set()
+
+    def cut(self, text: str) -> Words:
+        """The words and pieces of `text`."""
+        text = fold(text)
+        if not text.isascii():
+            text = _UNSPACED_RUN.sub(_pairs, text)
+        raw = text.encode("utf-8", "ignore")
+        words = raw.translate(_LOW)
+        fresh = set(raw.translate(_NAMES).split()) - self._plain
+        pieces: set[bytes] = set()
+        if fresh:
+            names = self._names
+            for token in fresh:
+                known = names.get(token)
+                if known is None:
+                    known = self._learn(token)
+                    if len(token) > LONGEST_WORD:
+                        words = _TOO_LONG.sub(_shorten, words)
+                pieces.update(known)
+        return Words(words=words.decode(), pieces=b" ".join(sorted(pieces)).decode())
+
+    def _learn(self, token: bytes) -> tuple[bytes, ...]:
+        inner = _inner_words(token)
+        if self._collect:
+            self._terms.update(inner)
+            self._terms.update(word if len(word) <= LONGEST_WORD else _TOO_LONG.sub(_shorten, word)
+                               for word in token.translate(_LOW).split())
+        if len(token) <= _CACHED_TOKEN:
+            if inner:
+                if len(self._names) >= _MOST_NAMES:
+                    self._names.clear()
+                self._names[token] = inner
+            else:
+                if len(self._plain) >= _MOST_PLAIN:
+                    self._plain.clear()
+                self._plain.add(token)
+        return inner
+
+    def take_terms(self) -> str:
+        """The tokens met since the last call and (but for rare repeats) never before, sorted, one a line."""
+        taken = b"\n".join(sorted(self._terms)).decode()
+        self._terms.clear()
+        return taken
+
+
+_shared = Cutter()
+
+
+def cut(text: str) -> Words:
+    """The words and pieces of `text`; any text will do, lone surrogates and NUL included."""
+    return _shared.cut(text)
+
+
+@lru_cache(maxsize=4096)
+def words_of(text: str) -> tuple[str, ...]:
+    """The words of a short text, in order."""
+    return tuple(cut(text).words.split())

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from bench.timing import Command, interleaved, left_behind, load_line, run_once, table
+from bench.timing import MARK, Command, interleaved, left_behind, load_line, run_once, table
 
 PACKAGE, VERSION = "agentsview", "0.46.1"
 _NO_PROXY_THERE = "http://127.0.0.1:9"
@@ -103,7 +103,7 @@ class Peer(Struct, frozen=True, kw_only=True):
         return Command(name=f"{PACKAGE} again", argv=[self.program, "sync"], environment=self.environment())
 
     def search_command(self, url: str, words: str, *, limit: int = 50) -> Command:
-        """Ask the server at `url` for `words`, in its index of words, sub-agents and short sessions included."""
+        """Ask the server at `url` for `words` in its index, sub-agents and short sessions included."""
         wide = ["--include-children", "--include-one-shot", "--include-automated"]
         ask = [
             "session",
@@ -131,7 +131,7 @@ class Peer(Struct, frozen=True, kw_only=True):
         with open(log, "wb") as said:
             server = subprocess.Popen(
                 [self.program, "serve", *flags],
-                env=self.environment() | {"RADDLE_BENCH_RUN": mark},
+                env=self.environment() | {MARK: mark},
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=subprocess.STDOUT,
@@ -166,7 +166,7 @@ def _stop(server: subprocess.Popen[bytes]) -> None:
 
 
 def counted(output: str) -> tuple[int, int]:
-    """(sessions, messages) that an import says its database holds; zeros where it says nothing of the kind."""
+    """(sessions, messages) that an import says its database holds; zeros where it does not say."""
     found = _COUNTED.search(output)
     return (int(found[1]), int(found[2])) if found else (0, 0)
 
@@ -180,6 +180,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--search", action="append", default=[], metavar="WORDS")
     options = parser.parse_args(arguments)
+    if not os.path.isdir(os.path.join(options.claude_home, "projects")):
+        parser.error(f"{options.claude_home} has no folder named projects")
     program = program_in(options.venv) if options.venv else install(options.cache)
     home = os.path.join(os.path.abspath(options.cache), "peer-home")
     peer = Peer(program=program, claude_home=os.path.abspath(options.claude_home), home=home)

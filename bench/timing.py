@@ -2,8 +2,8 @@
 
     python -m bench.timing --rounds 5 --before 'rm -rf /tmp/out' ours='python -m ours /tmp/out' theirs='…'
 
-Owns how a figure is taken, so that two programs are never measured by two rules. Walls depend on what else the
-machine does; processor seconds and ratios within one round are the steady figures. Linux and macOS.
+Owns how a figure is taken, so that two programs are never measured by two rules. Walls depend on what else
+the machine does; processor seconds and ratios within one round are the steady figures. Linux and macOS.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import resource
 import shlex
 import subprocess
 import sys
@@ -21,12 +20,16 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
+from typing import IO
 
 from msgspec import Struct
 
 _POLL_SECONDS = 0.05
 _RSS_UNIT = 1 if sys.platform == "darwin" else 1024
-_MARK = "RADDLE_BENCH_RUN"
+_LAUNCHER = Path(__file__).with_name("launcher.py")
+_GONE_SECONDS = 1.0
+MARK = "RADDLE_BENCH_RUN"
+"""The environment variable by which `left_behind` knows the processes of a run."""
 
 
 class Command(Struct, frozen=True, kw_only=True):
@@ -62,17 +65,17 @@ class _Watch(threading.Thread):
 
     def __init__(self, pid: int) -> None:
         super().__init__(daemon=True)
-        self.largest = self.together = 0
+        self.together = 0
         self._pid = pid
         self._done = threading.Event()
 
     def run(self) -> None:
+        """Poll; the thread's own body."""
         while not self._done.wait(_POLL_SECONDS):
-            sizes = [_memory(pid) for pid in _tree(self._pid)]
-            self.together = max(self.together, sum(now for now, _ in sizes))
-            self.largest = max([self.largest, *[peak for _, peak in sizes]])
+            self.together = max(self.together, sum(_memory(pid) for pid in _tree(self._pid)))
 
     def stop(self) -> None:
+        """Poll no more."""
         self._done.set()
         self.join()
 
@@ -89,23 +92,28 @@ def _tree(pid: int) -> list[int]:
     return found
 
 
-def _memory(pid: int) -> tuple[int, int]:
-    """Resident bytes of `pid` now, and the most since it began; zeros where it is gone."""
-    sizes = {"VmRSS": 0, "VmHWM": 0}
+def _memory(pid: int) -> int:
+    """Resident bytes of `pid` now; 0 where it is gone."""
     with contextlib.suppress(OSError):
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            name, _, value = line.partition(":")
-            if name in sizes:
-                sizes[name] = int(value.split()[0]) * 1024
-    return sizes["VmRSS"], sizes["VmHWM"]
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+    return 0
 
 
 def left_behind(mark: str) -> list[int]:
-    """The processes that still carry `mark` in their environment: what a run left running (Linux only)."""
+    """The processes that carry `mark` in their environment and don't end within a second: what a run left
+    running (Linux only).
+    """
+    until = time.monotonic() + _GONE_SECONDS
+    while (found := _marked(mark)) and time.monotonic() < until:
+        time.sleep(_POLL_SECONDS)
+    return found
+
+
+def _marked(mark: str) -> list[int]:
     found = []
     for name in os.listdir("/proc") if os.path.isdir("/proc") else []:
         with contextlib.suppress(OSError):
-            if name.isdigit() and f"{_MARK}={mark}\0".encode() in Path(f"/proc/{name}/environ").read_bytes():
+            if name.isdigit() and f"{MARK}={mark}\0".encode() in Path(f"/proc/{name}/environ").read_bytes():
                 found.append(int(name))
     return found
 
@@ -115,46 +123,46 @@ def run_once(command: Command) -> Run:
     if command.prepare is not None:
         command.prepare()
     mark = f"{os.getpid()}-{time.monotonic_ns()}"
-    environment = dict(os.environ if command.environment is None else command.environment) | {_MARK: mark}
-    with tempfile.TemporaryFile() as said:
-        before = time.perf_counter()
-        process = subprocess.Popen(
-            command.argv,
+    environment = dict(os.environ if command.environment is None else command.environment) | {MARK: mark}
+    reading, writing = os.pipe()
+    with tempfile.TemporaryFile() as said, open(reading, "rb") as told:
+        launcher = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(_LAUNCHER), str(writing), *command.argv],
             env=environment,
             cwd=command.directory,
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=subprocess.STDOUT,
+            pass_fds=[writing],
             start_new_session=True,
         )
-        watch = _Watch(process.pid)
-        watch.start()
-        _, status, usage = os.wait4(process.pid, 0)
-        wall = time.perf_counter() - before
-        watch.stop()
-        process.returncode = os.waitstatus_to_exitcode(status)
+        os.close(writing)
+        pid, took, together = _listen(told)
+        launcher.wait()
         said.seek(0)
         output = said.read().decode(errors="replace")
-    if process.returncode != 0:
-        raise RuntimeError(f"{command.name} ended with {process.returncode}: {output[-2000:]}")
+    code = int(took[4]) if pid and took else "nothing"
+    if code != 0:
+        raise RuntimeError(f"{command.name} ended with {code}: {output[-2000:].strip()}")
     if rest := left_behind(mark):
         raise RuntimeError(f"{command.name} left processes behind: {rest}")
-    return Run(
-        wall=wall,
-        user=usage.ru_utime,
-        system=usage.ru_stime,
-        peak_rss=_peak(usage.ru_maxrss * _RSS_UNIT, watch.largest),
-        together_rss=watch.together,
-        output=output,
-    )
+    wall, user, system = (float(one) for one in took[:3])
+    peak = int(took[3]) * _RSS_UNIT
+    return Run(wall=wall, user=user, system=system, peak_rss=peak, together_rss=together, output=output)
 
 
-def _peak(waited: int, polled: int) -> int:
-    """The peak of the largest process. What wait4 says never lies below what this process itself once had,
-    for a child begins as its copy; below that only the poll knows.
+def _listen(told: IO[bytes]) -> tuple[int, list[bytes], int]:
+    """The pid and the figures that the launcher tells (empty where it tells none), and the most memory that
+    the process and its children were seen to have together.
     """
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _RSS_UNIT
-    return waited if waited > own * 1.05 or not polled else polled
+    first = told.readline()
+    if not first:
+        return 0, [], 0
+    watch = _Watch(int(first))
+    watch.start()
+    took = told.readline().split()
+    watch.stop()
+    return int(first), took, watch.together
 
 
 def interleaved(commands: Sequence[Command], *, rounds: int = 5, warm_ups: int = 1) -> dict[str, list[Run]]:
@@ -175,14 +183,19 @@ def _row(name: str, runs: Sequence[Run], first: Sequence[Run]) -> list[str]:
     cells += [f"{median(run.system for run in runs):.3f}"]
     cells += [f"{median(run.peak_rss for run in runs) / 1e6:.0f}"]
     cells += [f"{median(run.together_rss for run in runs) / 1e6:.0f}"]
-    for figure in (lambda run: run.wall, lambda run: run.cpu, lambda run: run.peak_rss):
-        ratios = [figure(one) / max(figure(other), 1e-9) for one, other in zip(runs, first, strict=True)]
-        cells.append(f"{median(ratios):.2f}")
+    pairs = list(zip(runs, first, strict=True))
+    cells.append(_ratio([(one.wall, other.wall) for one, other in pairs]))
+    cells.append(_ratio([(one.cpu, other.cpu) for one, other in pairs]))
+    cells.append(_ratio([(one.peak_rss, other.peak_rss) for one, other in pairs]))
     return cells
 
 
+def _ratio(pairs: Sequence[tuple[float, float]]) -> str:
+    return f"{median(one / max(other, 1e-9) for one, other in pairs):.2f}"
+
+
 def table(runs: Mapping[str, Sequence[Run]]) -> str:
-    """Medians in seconds and MB; the ratios are medians of the ratios to the first command, round by round."""
+    """Medians in seconds and MB; a ratio is the median of the ratios to the first command, round by round."""
     head = ["", "wall s", "min-max", "CPU s", "user", "sys", "RSS MB", "all MB", "wall x", "CPU x", "RSS x"]
     first = next(iter(runs.values()), [])
     rows = [head, *[_row(name, own, first) for name, own in runs.items()]]
@@ -219,9 +232,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--before", default="", help="a shell line to run before every run, untimed")
     options = parser.parse_args(arguments)
     before = load_line()
-    runs = interleaved(
-        _named(options.commands, options.before), rounds=options.rounds, warm_ups=options.warm_ups
-    )
+    commands = _named(options.commands, options.before)
+    try:
+        runs = interleaved(commands, rounds=options.rounds, warm_ups=options.warm_ups)
+    except RuntimeError as error:
+        sys.exit(str(error))
     sys.stdout.write(f"{table(runs)}\nbefore: {before}; after: {load_line()}\n")
     return 0
 

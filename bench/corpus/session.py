@@ -21,6 +21,7 @@ from bench.corpus.words import (
     base64_text,
     cjk_text,
     hex_text,
+    image_text,
     prose,
     uuid_text,
 )
@@ -103,9 +104,7 @@ class Session(Recorder):
         self._typed.append(self.parent)
         content: Any = text
         if rng.random() < 0.012:
-            data = "iVBORw0KGgo" + base64_text(
-                rng, int(min(rng.lognormvariate(10.6, 0.7), 600_000) * self.habits.output)
-            )
+            data = image_text(rng, int(min(rng.lognormvariate(10.6, 0.7), 600_000) * self.habits.output))
             image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
             content = [image, {"type": "text", "text": text}]
         body: dict[str, Any] = {"message": {"role": "user", "content": content}}

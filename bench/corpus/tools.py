@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from bench.corpus.outputs import build_errors, clip, git_diff, git_log, listing, server_log, test_run
 from bench.corpus.project import Project, SourceFile, edit
-from bench.corpus.words import ADJECTIVES, base64_text, cjk_text, hex_text, prose, uuid_text
+from bench.corpus.words import ADJECTIVES, base64_text, cjk_text, hex_text, image_text, prose, uuid_text
 
 
 class Call(Struct, kw_only=True):
@@ -260,7 +260,7 @@ def _task_output(rng: random.Random, project: Project, habits: Habits) -> Call:
 
 def _image(rng: random.Random, project: Project, habits: Habits) -> Call:
     path = f"{project.root}/docs/{project.names.one(rng)}.png"
-    data = "iVBORw0KGgo" + base64_text(rng, int(min(rng.lognormvariate(10.3, 0.8), 700_000) * habits.output))
+    data = image_text(rng, int(min(rng.lognormvariate(10.3, 0.8), 700_000) * habits.output))
     block = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
     result = {
         "type": "image",

@@ -136,6 +136,11 @@ def base64_text(rng: random.Random, length: int) -> str:
     return rng.randbytes(length).translate(_BASE64).decode("ascii")
 
 
+def image_text(rng: random.Random, length: int) -> str:
+    """A picture of about `length` characters in base64: it begins as a PNG does, the rest is noise."""
+    return f"iVBORw0KGgoA{base64_text(rng, length // 4 * 4)}"
+
+
 def api_id(rng: random.Random, prefix: str) -> str:
     """An id as the model's API gives them: `msg_01…`, `toolu_01…`, `req_01…`."""
     return f"{prefix}_01{rng.randbytes(22).translate(_BASE58).decode('ascii')}"

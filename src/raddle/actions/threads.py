@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from raddle.actions.ports import ThreadStore
 from raddle.model.errors import Ambiguous, InvalidInput, NotFound
 from raddle.model.ids import parse_message_id
+from raddle.model.threads.branching import fork_into, promote_into
+from raddle.model.threads.branching import graft as graft_path
 from raddle.model.threads.edits import Editor
 from raddle.model.threads.git_facts import GitSnapshot
 from raddle.model.threads.message import Message
@@ -87,6 +89,62 @@ def tag(threads: ThreadStore, thread_id: str, add: Iterable[str], remove: Iterab
         for name in remove:
             editor.untag(name)
         return editor.thread.tags
+
+
+def fork_thread(threads: ThreadStore, thread_id: str, *, at: str = "", title: str = "") -> str:
+    """Copy the path to message `at`, or the whole thread, as a new one; its id."""
+    source = threads.load(thread_id)
+    message_id = find_message(source, at).id if at else None
+    with threads.create() as editor:
+        fork_into(editor, source, message_id, title=title)
+        return editor.thread.id
+
+
+def promote_branch(threads: ThreadStore, thread_id: str, message: str) -> str:
+    """Make the branch that `message` stands on a thread of its own; its id."""
+    source = threads.load(thread_id)
+    with threads.create() as editor:
+        promote_into(editor, source, find_message(source, message).id)
+        return editor.thread.id
+
+
+def graft(threads: ThreadStore, thread_id: str, leaf: str, under: str) -> list[str]:
+    """Copy the path to `leaf` under another message (`root`: as a new line); the ids of the copies."""
+    with threads.edit(thread_id) as editor:
+        target = None if under == ROOT else find_message(editor.thread, under).id
+        copies = graft_path(editor, find_message(editor.thread, leaf).id, target)
+        return [message.id for message in copies]
+
+
+def name_branch(threads: ThreadStore, thread_id: str, message: str, name: str) -> str:
+    """Name the branch that `message` stands on; the message that starts it."""
+    with threads.edit(thread_id) as editor:
+        start = branch_start(editor.thread, find_message(editor.thread, message).id)
+        editor.name_branch(start, name)
+        return start
+
+
+def archive_branch(threads: ThreadStore, thread_id: str, message: str, *, is_archived: bool) -> str:
+    """Put the branch that `message` stands on away, or bring it back; the message that starts it."""
+    with threads.edit(thread_id) as editor:
+        start = branch_start(editor.thread, find_message(editor.thread, message).id)
+        editor.archive_branch(start, is_archived)
+        return start
+
+
+def branch_start(thread: Thread, message_id: str) -> str:
+    """The message that starts the branch on which a message stands."""
+    line = thread.tree.branch_of(message_id)
+    path = thread.tree.path_to_root(message_id)
+    return next(message.id for message in path if thread.tree.branch_of(message.id) == line)
+
+
+def leaf_of(thread: Thread, message_id: str) -> str:
+    """The last message below this one along the line that goes on from it."""
+    at = message_id
+    while (going_on := thread.tree.continuation(at)) is not None:
+        at = going_on.id
+    return at
 
 
 def find_message(thread: Thread, prefix: str) -> Message:

@@ -57,6 +57,11 @@ class Paths(Struct, frozen=True, kw_only=True):
         return self.data_dir / "import-ledger.sqlite3"
 
     @property
+    def active_branches(self) -> Path:
+        """Which branch of a thread this device reads: never synced."""
+        return self.data_dir / "active-branches.json"
+
+    @property
     def dirty_list(self) -> Path:
         """The ids of threads that were written and are not yet in the search index."""
         return self.data_dir / "dirty"

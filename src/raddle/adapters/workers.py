@@ -18,14 +18,21 @@ from multiprocessing.process import BaseProcess
 
 from raddle.model.errors import StorageError
 
-Work = Callable[[bytes], Iterable[bytes]]
-"""From one task to its answers; a top-level function or a `functools.partial` of one (it is pickled on macOS)."""
+Work = Callable[[bytes, Callable[[bytes], None]], None]
+"""Does one task and hands each answer to the callable; a top-level function or a `functools.partial` of one (it
+is pickled on macOS)."""
 
 _DONE = b""
 
 
 def answers(work: Work, tasks: Iterable[bytes], *, processes: int) -> Iterator[bytes]:
-    """The answers of all tasks, in the order they arrive; an answer is never empty. Tasks are given out in order."""
+    """The answers of all tasks, in the order they arrive; an answer is never empty. Tasks are given out in order.
+
+    With no `processes` the work is done in this one, task by task.
+    """
+    if not processes:
+        yield from _here(work, tasks)
+        return
     forks = sys.platform == "linux"
     context = multiprocessing.get_context("fork") if forks else multiprocessing.get_context("spawn")
     waiting = iter(tasks)
@@ -49,6 +56,13 @@ def answers(work: Work, tasks: Iterable[bytes], *, processes: int) -> Iterator[b
             connection.close()
             worker.terminate()
             worker.join()
+
+
+def _here(work: Work, tasks: Iterable[bytes]) -> Iterator[bytes]:
+    for task in tasks:
+        given: list[bytes] = []
+        work(task, given.append)
+        yield from given
 
 
 def _collect(workers: dict[Connection, BaseProcess], waiting: Iterator[bytes]) -> Iterator[bytes]:
@@ -89,7 +103,6 @@ def _serve(connection: Connection, work: Work, inherited: list[Connection]) -> N
             task = connection.recv_bytes()
         except EOFError:
             return
-        for answer in work(task):
-            connection.send_bytes(answer)
+        work(task, connection.send_bytes)
         connection.send_bytes(_DONE)
         gc.collect(0)

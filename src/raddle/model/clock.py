@@ -14,7 +14,9 @@ Clock = Callable[[], int]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIME = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9})\d*)?(?:([Zz])|([+-])(\d\d):?(\d\d))?\Z"
+    r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)"
+    r"(?:[.,](\d{1,9})\d*)?(?:([Zz])|([+-])([01]\d|2[0-3]):?([0-5]\d))?\Z",
+    re.ASCII,
 )
 _MICROSECOND = timedelta(microseconds=1)
 _LEAST = (datetime(1, 1, 1, tzinfo=UTC) - _EPOCH) // _MICROSECOND

@@ -15,6 +15,8 @@ from raddle.model.errors import BrokenFormat
 DEEPEST = 200
 """Levels of nesting that are kept: more than any program writes on purpose, few enough for every reader."""
 
+_LONGEST_INTEGER = 1000
+"""Digits; Python refuses to count much farther."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)
 
@@ -41,18 +43,16 @@ def decode_tolerantly(data: bytes) -> tuple[Any, list[str]]:
         number = float(token)
         return out_of_range(token) if number in (float("inf"), float("-inf")) else number
 
+    def parse_int(token: str) -> Any:
+        return int(token) if len(token) < _LONGEST_INTEGER else out_of_range(token)
+
     try:
         value = json.loads(
-            text, strict=False, parse_constant=out_of_range, parse_float=parse_float, parse_int=_parse_int
+            text, strict=False, parse_constant=out_of_range, parse_float=parse_float, parse_int=parse_int
         )
     except json.JSONDecodeError as error:
         raise BrokenFormat(f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from error
     return _without_surrogates(value, repairs), repairs
-
-
-def _parse_int(token: str) -> Any:
-    """A whole number, or its text where Python refuses to count so far."""
-    return int(token) if len(token) < 1000 else token
 
 
 def _without_surrogates(value: Any, repairs: list[str]) -> Any:
@@ -89,4 +89,6 @@ def _cut_deep(text: str) -> str:
             if depth == DEEPEST and cut_from >= 0:
                 kept += [text[copied:cut_from], '"\ufffd"']
                 copied, cut_from = token.end(), -1
+    if cut_from >= 0:  # torn inside the depth: no reader may be asked to go down there
+        return "".join([*kept, text[copied:cut_from], '"\ufffd"'])
     return "".join([*kept, text[copied:]]) if kept else text

@@ -47,7 +47,7 @@ class Block(Struct, frozen=True, gc=False):
 
 
 class Said(Struct, frozen=True, gc=False):
-    """`message`: what the API took or gave. `content`: a text or a list of blocks, decoded when it is needed."""
+    """`message`: what the API took or gave. `content`: a text or a list of blocks, not decoded yet."""
 
     id: str = ""
     model: str = ""
@@ -67,7 +67,7 @@ class Entry(Struct, frozen=True, gc=False, rename="camel"):
 
     type: str = ""
     uuid: str = ""
-    parent_uuid: str | None | UnsetType = UNSET
+    parent_uuid: str | UnsetType | None = UNSET
     timestamp: str = ""
     session_id: str | None = None
     is_sidechain: bool | None = None
@@ -212,7 +212,7 @@ def _fit_block(plain: Any) -> Block:
 
 
 def plain_of(raw: Raw) -> tuple[Any, list[str]]:
-    """`raw` as plain JSON, cut where it is nested deeper than every reader can follow; and what was repaired."""
+    """`raw` as plain JSON, cut where it is nested too deeply; and what was repaired."""
     data = bytes(raw)
     if data.count(b"[") + data.count(b"{") > DEEPEST:
         return decode_tolerantly(data)

@@ -12,6 +12,7 @@ strand that was written last, which is where all but the rarest of such lines be
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -19,8 +20,11 @@ from msgspec import Struct
 RECENT, ANCHORS, STRANDS = 512, 512, 64
 """Lines, lines a person may return to, and strands that are remembered."""
 
-Uuid = str | bytes
-"""A uuid as its text, or packed into 16 bytes where it is a canonical one."""
+Uuid = bytes
+"""A uuid, packed."""
+
+
+_CANONICAL = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\Z")
 
 
 class Spot(NamedTuple):
@@ -41,8 +45,11 @@ class Stand(NamedTuple):
 
 
 class Strand(Struct):
-    """Messages one under the other. `tip`: the last one's id, or the id they all hang on; "" for the root.
-    `last_line`: the uuid of the last line that stands after the tip."""
+    """Messages one under the other.
+
+    `tip`: the last one's id, or the id they all hang on; "" for the root. `last_line`: the uuid of the last
+    line that stands after the tip.
+    """
 
     tip: str = ""
     branch_id: str = ""
@@ -70,7 +77,7 @@ class Memory(Struct, array_like=True):
 
 
 class Tangle:
-    """The strands of one file while it is read. Strand 0 is the main line, or the sub-agent's in its own file."""
+    """The strands of one file while it is read. Strand 0 is the one that the file begins with."""
 
     def __init__(self, *, is_sidechain: bool = False) -> None:
         self.strands: dict[int, Strand] = {0: Strand(is_sidechain=is_sidechain)}
@@ -87,7 +94,11 @@ class Tangle:
 
     def spot_of(self, uuid: str) -> Spot | None:
         """The spot after the line `uuid`; None where it is not known (any more)."""
-        return self._spots.get(uuid) or self._anchors.get(uuid)
+        return self._anchors.get(uuid) or self._spots.get(uuid)
+
+    def root_spot(self) -> Spot | None:
+        """The spot before everything, if what came first there was typed."""
+        return Spot(0, 0, "") if (0, 0) in self._typed else None
 
     def tip(self, strand: int) -> Spot:
         """The spot after the last message of a strand."""
@@ -122,7 +133,7 @@ class Tangle:
             del self._anchors[next(iter(self._anchors))]
 
     def strand_for(self, parent: Spot | None, *, typed_at: int | None) -> int:
-        """The strand that a message under `parent` goes on. `typed_at`: when a person typed it; None: nobody did.
+        """The strand that a message under `parent` goes on. `typed_at`: when a person typed it, if one did.
 
         A person typed again where the next thing after `parent`, notices aside, was typed too, at another
         time (the same time is a replay). Whatever else hangs on a message in the middle of a strand is a
@@ -151,7 +162,9 @@ class Tangle:
         self.strands[strand].tip = message_id
         self.clock = max(self.clock, seq)
 
-    def append(self, strand: int, message_id: str, *, at: int | None, is_notice: bool, is_typed: bool) -> Stand:
+    def append(
+        self, strand: int, message_id: str, *, at: int | None, is_notice: bool, is_typed: bool
+    ) -> Stand:
         """Put a message at the end of a strand. `at`: its own time in microseconds, if it has one."""
         line = self.strands.pop(strand)
         self.strands[strand] = line  # the last written is the last to be forgotten
@@ -208,20 +221,13 @@ def _unpacked(spots: list[tuple[Uuid, int, int, Uuid]]) -> dict[str, Spot]:
 
 
 def pack(uuid: str) -> Uuid:
-    """16 bytes for a canonical uuid, else the text itself."""
-    if len(uuid) == 36:
-        try:
-            packed = bytes.fromhex(uuid.replace("-", ""))
-        except ValueError:
-            return uuid
-        if unpack(packed) == uuid:
-            return packed
-    return uuid
+    """`#` and 16 bytes for a canonical uuid, else `=` and its text."""
+    return b"#" + bytes.fromhex(uuid.replace("-", "")) if _CANONICAL.match(uuid) else b"=" + uuid.encode()
 
 
 def unpack(uuid: Uuid) -> str:
     """What `pack` packed."""
-    if isinstance(uuid, str):
-        return uuid
-    text = uuid.hex()
+    if uuid.startswith(b"="):
+        return uuid[1:].decode()
+    text = uuid[1:].hex()
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

@@ -58,6 +58,7 @@ class Part(Struct, frozen=True, gc=False, kw_only=True):
     thinking: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
+    tool_name: str = ""
     is_error: bool = False
     attachments: tuple[Attachment, ...] = ()
     extra: dict[str, Any] = {}
@@ -219,23 +220,24 @@ def _attached(block: Block, aside: Aside) -> Iterator[Attachment]:
     if not isinstance(source, dict) or not isinstance(source.get("data"), str):
         return
     media_type = source.get("media_type")
-    if source.get("type") == "text":
-        body = source["data"].encode()
-    else:
-        try:
-            body = binascii.a2b_base64(source["data"])
-        except (binascii.Error, ValueError) as error:
-            aside.repairs.append(f"an attachment that is not base64 ({error})")
-            return
+    body = source["data"].encode() if source.get("type") == "text" else _from_base64(source["data"], aside)
     blob = Blob(
         sha256=hashlib.sha256(body).hexdigest(),
         body=body,
         media_type=media_type if isinstance(media_type, str) else "",
     )
     aside.blobs.append(blob)
-    yield Attachment(
-        sha256=blob.sha256, media_type=blob.media_type, name=block.title or "", size=len(body)
-    )
+    yield Attachment(sha256=blob.sha256, media_type=blob.media_type, name=block.title or "", size=len(body))
+
+
+def _from_base64(text: str, aside: Aside) -> bytes:
+    """The bytes of `text`; as many of them as there are, where its end is missing."""
+    try:
+        return binascii.a2b_base64(text + "=" * (-len(text) % 4))
+    except (binascii.Error, ValueError) as error:
+        aside.repairs.append(f"an attachment that is not whole base64 ({error})")
+    kept = re.sub(r"[^A-Za-z0-9+/]", "", text)
+    return binascii.a2b_base64(kept[: len(kept) // 4 * 4])
 
 
 def _system_parts(entry: Entry) -> list[Part]:
@@ -266,7 +268,7 @@ def _error_text(error: Raw) -> str:
 
 
 def _enclosed_parts(entry: Entry, aside: Aside) -> list[Part]:
-    """An attachment line: a prompt typed while the agent worked, or what was put before the model beside one."""
+    """An attachment line: a prompt typed while the agent worked, or what the model was shown beside one."""
     enclosed = decoded(entry.attachment, Enclosed)
     if enclosed is None:
         return []
@@ -274,7 +276,9 @@ def _enclosed_parts(entry: Entry, aside: Aside) -> list[Part]:
     if enclosed.type == "queued_command":
         blocks = _blocks(enclosed.prompt, aside)
         content = _joined(block.text for block in blocks)
-        attachments = [one for block in blocks if block.source is not NOTHING for one in _attached(block, aside)]
+        attachments = [
+            one for block in blocks if block.source is not NOTHING for one in _attached(block, aside)
+        ]
         is_notice = _INJECTED.match(content) or enclosed.is_meta or _is_foreign(enclosed.origin)
         kind = NOTICE if is_notice else TURN
         part = Part(role=USER, kind=kind, content=content, attachments=tuple(attachments), extra=extra)
@@ -285,10 +289,11 @@ def _enclosed_parts(entry: Entry, aside: Aside) -> list[Part]:
 
 
 def _enclosed_words(enclosed: Enclosed, aside: Aside) -> str:
-    """The words of the attachments that a person or a hook put there; what the program lists for itself has none."""
+    """The words that a person or a hook put there; what the program lists for itself has none."""
     if enclosed.type == "hook_additional_context":
         content = _plain(enclosed.content, aside)
-        return _joined([one for one in content if isinstance(one, str)] if isinstance(content, list) else [content or ""])
+        texts = content if isinstance(content, list) else [content]
+        return _joined(one for one in texts if isinstance(one, str))
     if enclosed.type == "hook_blocking_error":
         error = _plain(enclosed.blocking_error, aside)
         return str(error.get("blockingError") or "") if isinstance(error, dict) else ""
@@ -309,4 +314,4 @@ def _bare_tool_parts(entry: Entry, aside: Aside) -> list[Part]:
         return [Part(role=ASSISTANT, tool_calls=(call,))]
     output = _plain(entry.output, aside)
     content = output if isinstance(output, str) else _encode(output).decode()
-    return [Part(role=TOOL, content=content, extra={"tool_name": entry.name})]
+    return [Part(role=TOOL, content=content, tool_name=entry.name)]

@@ -10,18 +10,22 @@ the same messages, because whatever a reader gives is joined into the thread by 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from msgspec import Struct, field
 
+from raddle.model.ids import derived_id, derived_thread_id
 from raddle.model.threads.message import Message
 
 Lookup = Callable[[str], Message | None]
 """Gives the stored message of an id, or None."""
 
 Write = tuple[str, int, Any]
-"""One register's write by the empty device: (path, microseconds, value), in the words of merge.md section 2."""
+"""A register written by the empty device: (path, microseconds, value), as in `model/threads/fields.py`."""
+
+_UUID7 = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\Z")
 
 MAX_LINE_BYTES = 64 << 20
 """A longer line is not read; whoever cuts lines calls `Reader.skip_line` for it."""
@@ -110,8 +114,11 @@ class Problem(Struct, frozen=True, kw_only=True):
 
 
 class Taken(Struct, kw_only=True):
-    """What a reader has finished since it was last asked. Messages come in (`seq`, `id`) order, but for one
-    that grew after it was taken: that one comes again, with a greater `rev`."""
+    """What a reader has finished since it was last asked.
+
+    Messages come in (`seq`, `id`) order, but for one that grew after it was taken: that one comes again, with
+    a greater `rev`.
+    """
 
     messages: list[Message]
     blobs: list[Blob]
@@ -136,9 +143,11 @@ class Ending(Struct, frozen=True, kw_only=True):
 
 
 class Reader(Protocol):
-    """Reads one file of a session; `problems` grows while it does."""
+    """Reads one file of a session."""
 
-    problems: list[Problem]
+    @property
+    def problems(self) -> list[Problem]:
+        """What could not be read as it stands, so far."""
 
     def feed(self, lines: Iterable[bytes]) -> None:
         """Read complete lines, in order, each without its final newline."""
@@ -150,8 +159,10 @@ class Reader(Protocol):
         """What is finished so far; after `finish`, all that was left."""
 
     def finish(self, tail: bytes = b"") -> Ending:
-        """End the reading. `tail`: what stands after the last newline; it is read where it is whole already,
-        and counts neither for the state nor for the next reading's first line."""
+        """End the reading. `tail`: what stands after the last newline.
+
+        It is read where it is whole; the state is the one before it, for the next reading begins there.
+        """
 
 
 class Importer(Protocol):
@@ -174,13 +185,27 @@ class Importer(Protocol):
         links: Links | None = None,
         lookup: Lookup | None = None,
     ) -> Reader:
-        """A reader of the file. `state`: of its last `Ending`, when it is read on from there; then `lookup`
-        gives the thread's messages. `links`: what is known of the session, for a part."""
+        """A reader of the file. `links`: what is known of the session, for a part.
+
+        `state`: of the file's last `Ending`, when it is read on from there; `lookup` then gives the thread's
+        messages.
+        """
 
     def links(self, state: bytes) -> Links | None:
         """The links that a `state` remembers; None where it is not a state of this version."""
 
 
-def is_placed(source_agent: str, links: Links, call_id: str) -> bool:
-    """Is it known which message started the sub-agent `source_agent` (or made the call `call_id`)?"""
-    return (call_id or links.agents.get(source_agent, "")) in links.calls
+def thread_id_of(agent: str, session_id: str, header_time: int | None = None) -> str:
+    """The thread of a session: the same from every copy, on every machine, at every stage of its growth.
+
+    Its time bits come from a time inside the session id (UUIDv7), else from the session's header
+    (microseconds), else from the hash; never from a first message, which another copy may not hold.
+    """
+    found = _UUID7.match(session_id)
+    inside = int(found.group(1) + found.group(2), 16) * 1000 if found is not None else None
+    return derived_thread_id(header_time if inside is None else inside, "thread", agent, session_id)
+
+
+def message_id_of(agent: str, *record: str | int) -> str:
+    """The id of a message, from the record's own id, or from (session, role, hash of the raw content, n)."""
+    return derived_id("message", agent, *record)

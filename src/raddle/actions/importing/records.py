@@ -27,7 +27,7 @@ UNREADABLE = (msgspec.DecodeError, RecursionError)
 MAX_PROBLEMS = 200
 """Problems of one file that are told one by one; more of them say nothing more."""
 
-_TRIES = 64
+_SCANS = 8
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{}]', re.DOTALL)
 
 
@@ -148,28 +148,33 @@ class Records(Generic[T]):
 
     def _pieces(self, line: bytes) -> Iterator[bytes]:
         """The whole records inside `line`: one after the other, or after the torn start of another one."""
-        at, tries = 0, 0
-        while at < len(line) and tries < _TRIES:
-            tries += 1
+        at, is_torn = 0, False
+        budget = _SCANS * len(line)  # or many torn starts on a long line would cost its length each
+        while at < len(line) and budget > 0:
             end = _end_of_value(line, at)
-            if end and self._is_record(line[at:end]):
+            budget -= (end or len(line)) - at
+            if end and self._is_record(line[at:end], is_torn=is_torn):
                 yield line[at:end]
                 at = end
                 continue
+            is_torn = True
             start = self._shape.starts.search(line, at + 1)
             if start is None:
                 return
             at = start.start()
 
-    def _is_record(self, piece: bytes) -> bool:
+    def _is_record(self, piece: bytes, *, is_torn: bool) -> bool:
+        """Is this a record? After a torn start it may be a part of that one, and must look like a whole."""
         try:
             value, _ = decode_tolerantly(piece)
         except (BrokenFormat, RecursionError):
             return False
-        return isinstance(value, dict) and self._shape.is_record(value)
+        if not isinstance(value, dict):
+            return False
+        return self._shape.is_record(value) if is_torn else bool(self._fit(value))
 
     def _read_on(self, line: bytes) -> Iterator[tuple[T, bytes]]:
-        """One more line while an object is open: part of it, or the record that shows the open one was torn."""
+        """One more line while an object is open: part of it, or a record, and the open one was torn."""
         opened = self._open
         if opened is None:
             return

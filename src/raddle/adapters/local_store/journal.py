@@ -46,8 +46,10 @@ class Tip(Struct, frozen=True, kw_only=True):
 
 
 class Footer(Struct, frozen=True, kw_only=True):
-    """What the next turn needs of a thread that is not deleted: its clock, its tip (None: no turn yet), and the
-    registers that a turn rewrites, with what they saw."""
+    """What the next turn needs of a thread that is not deleted.
+
+    Its clock, its tip (None: no turn yet), and the registers that a turn rewrites, with what they saw.
+    """
 
     device: str
     """Whose draft is among the registers."""
@@ -74,7 +76,7 @@ class BadLine(NamedTuple):
 
 
 class Journal(Struct, frozen=True, kw_only=True):
-    """All of a journal. `end`: the size of its whole lines in bytes; what stands after it was never acknowledged."""
+    """All of a journal. `end`: the size of its whole lines; what stands after it was never acknowledged."""
 
     lines: tuple[Line, ...] = ()
     bad: tuple[BadLine, ...] = ()
@@ -99,7 +101,7 @@ class Journal(Struct, frozen=True, kw_only=True):
 
 
 class Tail(Struct, frozen=True, kw_only=True):
-    """The end of a journal: the size of its whole lines, its size, and its last whole line where that is good."""
+    """The end of a journal: the size of its whole lines, its size, its last whole line if that is good."""
 
     end: int
     size: int
@@ -157,7 +159,7 @@ def encode_line(line: Line) -> bytes:
 
 
 def decode_line(data: bytes, thread_id: str, *, with_footer: bool = True) -> Line:
-    """A line without its newline. BrokenFormat: damaged, or not of this thread. NewerFormat: of a newer raddle."""
+    """A line without its newline. BrokenFormat: damaged, another thread's. NewerFormat: a newer raddle's."""
     crc, body = data[:_CRC_DIGITS], data[_CRC_DIGITS + 1 :]
     if crc != b"%08x" % zlib.crc32(body):
         raise BrokenFormat("the checksum does not fit")
@@ -217,7 +219,7 @@ def read_journal(path: Path, thread_id: str) -> Journal:
 
 
 def read_tail(path: Path, thread_id: str) -> Tail | None:
-    """The end of the journal, without reading what stands before; None where there is no journal or no line."""
+    """The end of the journal, without reading what stands before; None where there is no line."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -257,8 +259,10 @@ def _last_line(fd: int, size: int) -> tuple[bytes, int] | None:
 
 
 def append_line(path: Path, line: Line, *, end: int, size: int) -> int:
-    """Add `line` durably; the journal's new size. `end` and `size` as read under the lock that the caller holds:
-    a torn tail between them is cut off first."""
+    """Add `line` durably; the journal's new size.
+
+    `end` and `size` as read under the lock that the caller holds: a torn tail between them is cut off first.
+    """
     if end != size:
         truncate_durable(path, end)
     return append_durable(path, encode_line(line))

@@ -51,6 +51,21 @@ def json_lines(values: Iterable[Any]) -> None:
         write_bytes(msgspec.json.encode(value) + b"\n")
 
 
+def answer(as_json: bool, value: Any, text: str) -> None:
+    """What a verb did: `value` as JSON, or `text` for a person."""
+    if as_json:
+        json(value)
+    else:
+        line(text)
+
+
+def text_or_stdin(text: str) -> str:
+    """`text`, or all of stdin where it is `-`; bytes that are not UTF-8 become U+FFFD."""
+    if text != "-":
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return sys.stdin.buffer.read().decode("utf-8", "replace").removesuffix("\n")
+
+
 def is_terminal() -> bool:
     """Does a person look at stdout?"""
     return sys.stdout.isatty()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -49,13 +49,18 @@ def _flags(thread: Thread) -> list[tuple[str, bool]]:
 def conversation(thread: Thread, leaf: str | None, *, is_full: bool) -> Iterator[str]:
     """The messages from the root to `leaf`, tool results and thinking shortened unless `is_full`."""
     path = thread.tree.path_to_root(leaf)
+    yield from messages(thread, path, is_full=is_full)
+    if not path:
+        yield ""
+        yield "(no messages)"
+
+
+def messages(thread: Thread, path: Sequence[Message], *, is_full: bool = False) -> Iterator[str]:
+    """These messages, one after the other."""
     names = {call.id: call.tool_name for message in path for call in message.tool_calls}
     for message in path:
         yield ""
         yield from _message(thread, message, names, is_full=is_full)
-    if not path:
-        yield ""
-        yield "(no messages)"
 
 
 def lost_and_found(thread: Thread) -> Iterator[str]:

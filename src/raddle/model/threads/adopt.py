@@ -19,52 +19,28 @@ from raddle.model.clock import parse_time
 from raddle.model.ids import canonical_json, derived_id
 from raddle.model.threads.codec import Decoded
 from raddle.model.threads.delta import Delta
-from raddle.model.threads.edits import Author, Editor
+from raddle.model.threads.edits import ROOT, Author, Editor
 from raddle.model.threads.message import Message
 from raddle.model.threads.message_codec import decode_message
 from raddle.model.threads.plain_fields import plain_of, registers_shown
 from raddle.model.threads.register import Register, one_write
 from raddle.model.threads.thread import Thread
 
-_SEED_FIELDS = frozenset(
-    {
-        "created_at",
-        "updated_at",
-        "last_activity_at",
-        "workspace_root",
-        "cwd",
-        "client_version",
-        "git_remote_url",
-        "model",
-        "git",
-        "git_initial",
-        "agent_state",
-        "title",
-        "is_pinned",
-        "is_private",
-        "visibility",
-        "is_shared_with_support",
-    }
-)
-"""Registers whose fields the first seed's programs write: only for these does a changed value mean an edit."""
-_SEED_FAMILIES = ("tag/",)
-
 
 def open_file(decoded: Decoded, known: Thread | None, author: Author) -> Thread:
     """The thread that a file holds, on top of what was `known` of it (None: nothing)."""
     if decoded.is_as_written and decoded.has_ids:
         return decoded.thread()
-    if known is not None:
-        return adopt(known, decoded, author)
-    if decoded.is_stamped:
-        return _with_messages(decoded.thread(), migrated_messages(decoded.id, decoded.messages, 0))
-    return first_sight(decoded)
+    if known is None and decoded.is_stamped:
+        known = decoded.thread()
+    return first_sight(decoded) if known is None else adopt(known, decoded, author)
 
 
 def first_sight(decoded: Decoded) -> Thread:
     """A file without stamps, met for the first time: n = its `updated_at`, device = `~` + a hash of the value."""
     shown = registers_shown(decoded.plain)
     n = parse_time(str(shown.get("updated_at", ""))) or parse_time(str(shown.get("created_at", ""))) or 0
+    n = max(n, 0)
     registers: dict[str, Register] = {
         path: one_write(n + (position if path.startswith("commit/") else 0), "~" + _hash(value), value)
         for position, (path, value) in enumerate(shown.items())
@@ -72,32 +48,42 @@ def first_sight(decoded: Decoded) -> Thread:
     deleted_at = decoded.plain.get("deleted_at")
     if isinstance(deleted_at, str):
         registers["deleted"] = one_write(n, "~" + _hash(deleted_at), {"at": deleted_at, "seen": {}})
-    draft = decoded.plain.get("draft")
     created = parse_time(str(shown.get("created_at", ""))) or 0
     messages = migrated_messages(decoded.id, decoded.messages, created)
-    if isinstance(draft, str) and draft:
-        target = messages[-1].id if messages else "root"
-        registers["draft/~seed"] = one_write(n, "~" + _hash(draft), {target: draft})
+    registers |= _at_the_tip(decoded.plain, messages[-1].id if messages else None, n)
     thread = Thread(decoded.id)
     thread.join(Delta(version=decoded.version, messages=tuple(messages), registers=registers))
     return thread
 
 
+def _at_the_tip(plain: Mapping[str, Any], tip: str | None, n: int) -> dict[str, Register]:
+    """`draft` and `pending_job` of the second seed's kind: one each, and they belong to the last turn."""
+    registers: dict[str, Register] = {}
+    draft, job_id = plain.get("draft"), plain.get("pending_job")
+    if isinstance(draft, str) and draft:
+        registers["draft/~seed"] = one_write(n, "~" + _hash(draft), {tip or ROOT: draft})
+    if isinstance(job_id, str) and job_id:
+        entry = {"parent_id": tip, "responder": "", "launched_at": ""}
+        registers[f"job/{job_id}"] = one_write(n, "~" + _hash(entry), entry)
+    return registers
+
+
 def adopt(known: Thread, decoded: Decoded, author: Author) -> Thread:
     """`known` with what the file says otherwise as edits of this device; `known` itself is not changed."""
     thread = known.copy()
-    thread.join(Delta(registers=decoded.stamps if decoded.is_as_written else {}))
+    thread.join(Delta(version=decoded.version, registers=decoded.stamps if decoded.is_as_written else {}))
     shown = registers_shown(decoded.plain)
     before = registers_shown(plain_of(thread))
     editor = Editor(thread, author)
     for message in _unknown_turns(thread, decoded.messages):
         editor.put(message)
     for path, value in shown.items():
-        is_seed = path in _SEED_FIELDS or path.startswith(_SEED_FAMILIES)
-        if (is_seed or path not in before) and canonical_json(value) != canonical_json(before.get(path)):
+        if path.startswith("job/") and path in thread.registers:
+            continue
+        if canonical_json(value) != canonical_json(before.get(path)):
             editor.write(path, value)
     for path in before:
-        if path not in shown and path.startswith(_SEED_FAMILIES) and "metadata" in decoded.plain:
+        if path not in shown and path.startswith("tag/") and "metadata" in decoded.plain:
             editor.write(path, False)
     if "title" in before and "title" not in shown and "metadata" in decoded.plain:
         editor.write("title", None)
@@ -130,10 +116,10 @@ def _with_place(thread_id: str, plain: Mapping[str, Any], before: Message | None
     ts = plain.get("ts")
     time = parse_time(ts) if isinstance(ts, str) else None
     seq = max(time if time is not None else 0, order + 1)
-    parent_id = plain.get("parent_id")
+    parent_id = plain.get("parent_id") if isinstance(plain.get("parent_id"), str) else None
     fields = dict(plain) | {
         "id": message_id,
-        "parent_id": parent_id if isinstance(parent_id, str) else (before.id if before is not None else None),
+        "parent_id": parent_id or (before.id if before is not None else None),
         "branch_id": plain.get("branch_id") or (before.branch_id if before is not None else message_id),
     }
     if seq != time:
@@ -155,7 +141,7 @@ def linear_id(thread_id: str, before_id: str | None, plain: Mapping[str, Any]) -
 
 def _unknown_turns(thread: Thread, messages: Sequence[Any]) -> Iterable[Message]:
     """The file's messages that the thread does not hold: those without ids are matched, in order, by what they say."""
-    shown = list(thread.tree.shown())
+    there = list(thread.tree)
     at = 0
     before: Message | None = None
     found: list[Message] = []
@@ -166,10 +152,10 @@ def _unknown_turns(thread: Thread, messages: Sequence[Any]) -> Iterable[Message]
             before = thread.tree.get(message.id) or message
             continue
         match = next(
-            (index for index in range(at, len(shown)) if _says_the_same(shown[index], message)), None
+            (index for index in range(at, len(there)) if _says_the_same(there[index], message)), None
         )
         if match is not None:
-            at, before = match + 1, shown[match]
+            at, before = match + 1, there[match]
             continue
         before = _with_place(thread.id, message, before, max(thread.clock, before.order if before else 0))
         if before.id not in thread.tree:
@@ -186,11 +172,6 @@ def _says_the_same(message: Message, plain: Mapping[str, Any]) -> bool:
         == [call.get("id") for call in calls if isinstance(call, dict)]
         and message.tool_call_id == (plain.get("tool_call_id") or "")
     )
-
-
-def _with_messages(thread: Thread, messages: Iterable[Message]) -> Thread:
-    thread.join(Delta(messages=tuple(messages)))
-    return thread
 
 
 def _hash(value: Any) -> str:

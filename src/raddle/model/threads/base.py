@@ -7,31 +7,37 @@ a base everything is pending, and the join is right all the same.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 
 from msgspec import Struct
 
-from raddle.model.threads.delta import Delta
+from raddle.model.ids import canonical_json
+from raddle.model.threads.delta import Delta, encode_register
 from raddle.model.threads.message import Message
+from raddle.model.threads.message_codec import encode_message
 from raddle.model.threads.register import Register
 from raddle.model.threads.thread import Thread
 
-Stamps = tuple[tuple[tuple[int, str], ...], tuple[tuple[str, int], ...]]
-"""(standing (n, device) pairs, seen device -> n pairs) of a register: all of it but the values."""
-
 
 class Base(Struct, frozen=True, kw_only=True):
-    """One hub's known holding. `messages`: id -> (rev, is purged)."""
+    """One hub's known holding: of each message (by id) and register (by path) the digest of its form there.
+
+    Neither a message's `rev` nor a register's stamps would do. A job that landed on two devices is one message in
+    two forms, and two importers may read one record differently: where the hub holds the form that loses, it
+    has to be sent the other.
+    """
 
     hub_epoch: str = ""
     version: int = 0
-    messages: Mapping[str, tuple[int, bool]] = {}
-    registers: Mapping[str, Stamps] = {}
+    messages: Mapping[str, int] = {}
+    registers: Mapping[str, int] = {}
 
 
-def stamps_of(register: Register) -> Stamps:
-    """What identifies a register's state without its values."""
-    return tuple((write.n, write.device) for write in register.writes), tuple(sorted(register.saw.items()))
+def digest_of(part: Message | Register) -> int:
+    """48 bits that are equal for equal forms of a message or a register, on every machine."""
+    plain = encode_message(part) if isinstance(part, Message) else encode_register(part)
+    return int.from_bytes(hashlib.sha256(canonical_json(plain)).digest()[:6], "big")
 
 
 def pending(thread: Thread, base: Base) -> Delta:
@@ -42,29 +48,21 @@ def pending(thread: Thread, base: Base) -> Delta:
         messages: tuple[Message, ...] = ()
     else:
         registers = dict(thread.registers)
-        messages = tuple(message for message in thread.tree if _lacks(base, message))
+        messages = tuple(
+            message for message in thread.tree if base.messages.get(message.id) != digest_of(message)
+        )
     lacking = {
         path: register
         for path, register in registers.items()
-        if base.registers.get(path) != stamps_of(register)
+        if base.registers.get(path) != digest_of(register)
     }
     return Delta(base_version=base.version, version=thread.version, messages=messages, registers=lacking)
-
-
-def _lacks(base: Base, message: Message) -> bool:
-    held = base.messages.get(message.id)
-    if held is None:
-        return True
-    rev, is_purged = held
-    if is_purged:
-        return False
-    return message.is_purged or rev < message.rev
 
 
 def accepted(base: Base, sent: Delta, version: int, hub_epoch: str) -> Base:
     """The base after the hub took `sent` and answered `version`. A withdrawal leaves only its register there."""
     if _withdraws(sent):
-        return Base(hub_epoch=hub_epoch, version=version, registers=_stamps(sent))
+        return Base(hub_epoch=hub_epoch, version=version, registers=_digests(sent))
     return _with(base, sent, version, hub_epoch)
 
 
@@ -78,19 +76,16 @@ def answered(base: Base, answer: Delta, hub_epoch: str) -> Base:
 
 
 def _with(base: Base, delta: Delta, version: int, hub_epoch: str) -> Base:
-    messages = dict(base.messages)
-    for message in delta.messages:
-        messages[message.id] = (message.rev, message.is_purged)
     return Base(
         hub_epoch=hub_epoch,
         version=version,
-        messages=messages,
-        registers={**base.registers, **_stamps(delta)},
+        messages={**base.messages, **{message.id: digest_of(message) for message in delta.messages}},
+        registers={**base.registers, **_digests(delta)},
     )
 
 
-def _stamps(delta: Delta) -> dict[str, Stamps]:
-    return {path: stamps_of(register) for path, register in delta.registers.items()}
+def _digests(delta: Delta) -> dict[str, int]:
+    return {path: digest_of(register) for path, register in delta.registers.items()}
 
 
 def _withdraws(sent: Delta) -> bool:

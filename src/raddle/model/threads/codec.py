@@ -19,13 +19,14 @@ import msgspec
 from msgspec import Raw, Struct
 
 from raddle.model.errors import BrokenFormat, InvalidInput, NewerFormat, OlderFormat
-from raddle.model.ids import canonical_json, parse_thread_id
-from raddle.model.threads.delta import Delta, decode_register, encode_register
-from raddle.model.threads.message import Message
+from raddle.model.ids import canonical_json, derived_id, parse_thread_id
+from raddle.model.threads.delta import Delta, decode_register
+from raddle.model.threads.message import Message, changed
 from raddle.model.threads.message_codec import decode_message, encode_message
 from raddle.model.threads.plain_fields import absent_value, plain_of, registers_shown
 from raddle.model.threads.register import Register, one_write
 from raddle.model.threads.thread import Thread
+from raddle.model.threads.tree import TWIN_OF
 from raddle.model.tolerant_json import decode_tolerantly
 
 FORMAT = 1
@@ -80,8 +81,9 @@ def encode_frame(thread: Thread) -> tuple[bytes, bytes]:
     plain["format"] = FORMAT
     plain["conversation"]["messages"] = [0]
     whole = msgspec.json.format(msgspec.json.encode(plain), indent=2) + b"\n"
-    before, _, after = whole.partition(b'"messages": [\n      0\n    ]')
-    return before + b'"messages": [', b"\n    ]" + after
+    opening = b'\n  "conversation": {\n    "messages": ['
+    before, _, after = whole.partition(opening + b"\n      0")
+    return before + opening, after
 
 
 def pretty_message(message: Message) -> bytes:
@@ -139,11 +141,13 @@ def decode_file(data: bytes) -> Decoded:
     stamps = _decode_stamps(stamps_plain, shown, problems) if isinstance(stamps_plain, dict) else {}
     check = stamps_plain.get(_CHECK) if isinstance(stamps_plain, dict) else None
     version = plain.get("version")
+    problems.extend(_misfits(plain))
+    read = [_as_message(message, number, problems) for number, message in enumerate(messages, 1)]
     return Decoded(
         id=thread_id,
         version=version if isinstance(version, int) and 0 <= version < 1 << 63 else 0,
         plain=plain,
-        messages=[_as_message(message, number, problems) for number, message in enumerate(messages, 1)],
+        messages=told_apart(read, problems),
         stamps=stamps,
         is_stamped=is_stamped,
         is_as_written=is_stamped and check == check_of(shown),
@@ -183,8 +187,12 @@ def _decode_whole(data: bytes, problems: list[str]) -> tuple[dict[str, Any], Seq
 
 
 def _messages_of(conversation: Any) -> Sequence[Any]:
-    messages = conversation.get("messages") if isinstance(conversation, dict) else None
-    return messages if isinstance(messages, list) else []
+    messages = conversation.get("messages") if isinstance(conversation, dict) else conversation
+    if messages is None:
+        return []
+    if not isinstance(messages, list):
+        raise BrokenFormat("the file's conversation is not a list of messages")
+    return messages
 
 
 def _top_messages(plain: dict[str, Any]) -> Sequence[Any]:
@@ -206,6 +214,45 @@ def _as_message(message: Any, number: int, problems: list[str]) -> Any:
     if not isinstance(message.get("id"), str) or not message["id"]:
         return message
     return decode_message(message)
+
+
+def told_apart(messages: Sequence[Any], problems: list[str]) -> list[Any]:
+    """Every id once. A message that stands twice is taken once; a different one of the same id is kept under an
+    id made of what it says, beside the first, and named in `problems` and by `MessageTree.lost`.
+    """
+    kept: list[Any] = []
+    there: dict[str, Message] = {}
+    for number, message in enumerate(messages, 1):
+        found = message
+        if isinstance(message, Message) and message.id in there:
+            twin = derived_id("twin", message)
+            if message == there[message.id] or twin in there:
+                problems.append(f"message {number} stands twice: taken once")
+                continue
+            problems.append(f"message {number} has the id of an earlier one: kept as {twin}")
+            found = changed(message, id=twin, extra={**message.extra, TWIN_OF: message.id})
+        if isinstance(found, Message):
+            there[found.id] = found
+        kept.append(found)
+    return kept
+
+
+_KINDS: Mapping[str, tuple[type, str]] = {
+    "metadata": (dict, "an object"),
+    "drafts": (dict, "an object"),
+    "git_commits": (list, "a list"),
+    "pending_jobs": (list, "a list"),
+    "removed_messages": (list, "a list"),
+}
+
+
+def _misfits(plain: Mapping[str, Any]) -> list[str]:
+    """The groups of a file that are not what they should be: nothing can be read out of them."""
+    return [
+        f"{name} is not {words}: left out"
+        for name, (kind, words) in _KINDS.items()
+        if plain.get(name) is not None and not isinstance(plain[name], kind)
+    ]
 
 
 def _thread_id(plain: Mapping[str, Any]) -> str:

@@ -20,7 +20,7 @@ from raddle.model.threads.agent_state import AgentState
 from raddle.model.threads.delta import Delta
 from raddle.model.threads.fields import FIELDS, field_of, first
 from raddle.model.threads.git_facts import GitSnapshot
-from raddle.model.threads.message import Message
+from raddle.model.threads.message import TURN, Message
 from raddle.model.threads.register import Register, join_registers, one_write, overwrite
 from raddle.model.threads.thread import PendingJob, Thread, is_real_device
 from raddle.model.threads.visibility import PRIVATE, parse_visibility
@@ -57,15 +57,25 @@ class Editor:
 
     def write(self, path: str, value: Any) -> None:
         """Stamp `value` into the register at `path`; nothing where it already shows, settled."""
-        register = self.thread.registers.get(path)
-        if register is not None and len(register.writes) == 1 and _same(register.writes[0].value, value):
-            return
-        if register is None and value is None:
-            return
-        self._revive(path)
-        written = overwrite(register, self._tick(), self.author.device, value)
-        self._registers[path] = written
-        self._take(Delta(registers={path: written}))
+        self.write_all(((path, value),))
+
+    def write_all(self, values: Iterable[tuple[str, Any]]) -> None:
+        """Stamp several (path, value), one after the other, and take them in at once: a turn of thousands of
+        messages is undone in one join.
+        """
+        written: dict[str, Register] = {}
+        n: int | None = None
+        for path, value in values:
+            register = self.thread.registers.get(path)
+            if register is not None and len(register.writes) == 1 and _same(register.writes[0].value, value):
+                continue
+            if register is None and value is None:
+                continue
+            self._revive(path)
+            n = self._tick() if n is None else n + 1
+            written[path] = overwrite(register, n, self.author.device, value)
+        self._registers.update(written)
+        self._take(Delta(registers=written))
 
     def put(self, message: Message) -> None:
         """Take in a message that is whole already (an adopted, landed or purged one)."""
@@ -89,11 +99,11 @@ class Editor:
         if not self._messages and not self._registers:
             return Delta(base_version=self._base_version, version=self._base_version)
         now = format_time(self.author.now())
+        if self._messages and "last_activity_at" not in self._registers:
+            self.write("last_activity_at", now)
         if "updated_at" not in self._registers:
             self.write("updated_at", now)
-            if self._messages:
-                self.write("last_activity_at", now)
-            self._take(Delta(version=self._base_version + 1))
+        self._take(Delta(version=self._base_version + 1))
         return Delta(
             base_version=self._base_version,
             version=self.thread.version,
@@ -122,18 +132,20 @@ class Editor:
         return self.reply(tip.id if tip is not None else None, role, content, **fields)
 
     def reply(self, parent_id: str | None, role: str, content: str, **fields: Any) -> Message:
-        """A turn under `parent_id` (None: a new root). A reply to a leaf stays on its branch; any other forks.
+        """A turn under `parent_id` (None: a new root), sent: this device's draft there is gone with it.
 
-        `fields` are further fields of `Message`. NotFound where the thread has no such parent.
+        A reply to a leaf stays on its branch; any other forks. `fields` are further fields of `Message`.
+        NotFound where the thread has no such parent.
         """
+        message = self.add(parent_id, role, content, **fields)
+        if role == "user" and not message.is_sidechain:
+            self.set_draft(parent_id, "")
+        return message
+
+    def add(self, parent_id: str | None, role: str, content: str, **fields: Any) -> Message:
+        """The same without a look at the drafts: a turn that nobody typed here."""
         tree = self.thread.tree
-        branch_id = None
-        if parent_id is not None:
-            parent = tree.get(parent_id)
-            if parent is None:
-                raise NotFound("message", parent_id, f"`raddle show {self.thread.id} --tree` lists them")
-            if tree.is_leaf(parent_id) and not tree.is_removed(parent_id) and not fields.get("is_sidechain"):
-                branch_id = parent.branch_id
+        branch_id = self._branch_under(parent_id, is_sidechain=bool(fields.get("is_sidechain")))
         message_id = fields.pop("id", None) or self.author.new_id()
         known = tree.get(message_id)
         if known is not None:
@@ -144,7 +156,7 @@ class Editor:
         message = Message(
             id=message_id,
             parent_id=parent_id,
-            branch_id=branch_id or message_id,
+            branch_id=message_id if branch_id is None else branch_id,
             role=role,
             content=content,
             ts=format_time(now),
@@ -154,14 +166,23 @@ class Editor:
             **fields,
         )
         self.put(message)
-        if role == "user":
-            self.set_draft(parent_id, "")
         return message
+
+    def _branch_under(self, parent_id: str | None, *, is_sidechain: bool) -> str | None:
+        """The branch that a reply goes on with; None: it starts one. NotFound for an unknown parent."""
+        if parent_id is None:
+            return None
+        tree = self.thread.tree
+        parent = tree.get(parent_id)
+        if parent is None:
+            raise NotFound("message", parent_id, f"`raddle show {self.thread.id} --tree` lists them")
+        goes_on = tree.is_leaf(parent_id) and not tree.is_removed(parent_id)
+        return parent.branch_id if goes_on and parent.is_sidechain == is_sidechain else None
 
     def rollback_last_user_turn(self) -> bool:
         """Take back the last appended message where it is a user turn without replies; did one go?
 
-        Its job is cleared and its text goes back to the draft it came from.
+        Its job is cleared and its text goes back to the draft it came from, above what was typed there since.
         """
         last = None
         for message in self.thread.tree.shown():
@@ -172,7 +193,8 @@ class Editor:
             if job.parent_id == last.id:
                 self.clear_job(job.job_id)
         self.write(f"gone/{last.id}", True)
-        self.set_draft(last.parent_id, last.content)
+        typed = self.thread.drafts.get(self.author.device, {}).get(last.parent_id or ROOT, "")
+        self.set_draft(last.parent_id, "\n\n".join(text for text in (last.content, typed) if text))
         return True
 
     def undo(self, turns: int = 1) -> list[str]:
@@ -181,13 +203,13 @@ class Editor:
         for _ in range(turns):
             tip = self.thread.tree.tip()
             path = self.thread.tree.path_to_root(tip.id if tip is not None else None)
-            asked = [message for message in path if message.role == "user" and message.kind == "turn"]
+            asked = [message for message in path if _starts_a_turn(message)]
             if not asked:
                 break
-            for message in reversed(self.thread.tree.below(asked[-1].id)):
-                if self.thread.shows(f"gone/{message.id}") is not True:
-                    self.write(f"gone/{message.id}", True)
-                    taken.append(message.id)
+            below = [message.id for message in reversed(self.thread.tree.below(asked[-1].id))]
+            gone = [name for name in below if self.thread.shows(f"gone/{name}") is not True]
+            self.write_all((f"gone/{name}", True) for name in gone)
+            taken.extend(gone)
         return taken
 
     def redo(self, turns: int = 1) -> list[str]:
@@ -197,9 +219,9 @@ class Editor:
             turn = self._last_undone()
             if turn is None:
                 break
-            for message in self._turn_of(turn):
-                self.write(f"gone/{message.id}", False)
-                back.append(message.id)
+            found = [message.id for message in self._turn_of(turn)]
+            self.write_all((f"gone/{name}", False) for name in found)
+            back.extend(found)
         return back
 
     def _last_undone(self) -> Message | None:
@@ -223,7 +245,7 @@ class Editor:
             waiting.extend(
                 child
                 for child in self.thread.tree.children(message.id, removed=True)
-                if self.thread.shows(f"gone/{child.id}") is True and child.role != "user"
+                if self.thread.shows(f"gone/{child.id}") is True and not _starts_a_turn(child)
             )
 
     def purge(self, message_ids: Iterable[str]) -> list[str]:
@@ -428,6 +450,11 @@ def imported_registers(
         one = one_write(n, "", value)
         made[path] = one if before is None else join_registers(before, one)
     return made
+
+
+def _starts_a_turn(message: Message) -> bool:
+    """Did a person ask this? Neither a notice nor the words that start a sub-agent are a turn of its own."""
+    return message.role == "user" and message.kind == TURN and not message.is_sidechain
 
 
 def _same(old: Any, new: Any) -> bool:

@@ -17,6 +17,8 @@ from raddle.model.threads.message import Attachment, Message, ToolCall, Usage
 _FIELDS = frozenset(Message.__struct_fields__) - {"unknown"}
 _TYPES: Mapping[str, Any] = {field.name: field.type for field in msgspec.structs.fields(Message)}
 _REQUIRED = frozenset({"id", "role"})
+_MIXED = frozenset({"tool_calls", "attachments", "usage"})
+"""Fields whose parts may hold keys that we do not know: read, and also kept as they were read."""
 _MISFIT = object()
 
 
@@ -25,7 +27,9 @@ def encode_message(message: Message) -> Any:
     if not message.unknown:
         return message
     known: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(message, unknown={}))
-    return known | message.unknown
+    return known | {
+        name: value for name, value in message.unknown.items() if name not in known or name in _MIXED
+    }
 
 
 def decode_message(plain: Any) -> Message:
@@ -48,8 +52,8 @@ def _decode_field_by_field(plain: dict[str, Any]) -> Message:
         fitted = _fit(name, value) if name in _FIELDS else _MISFIT
         if fitted is not _MISFIT:
             fields[name] = fitted
-        if fitted is _MISFIT or name in ("tool_calls", "attachments", "usage"):
-            unknown[name] = value  # written back as it was read: its parts may hold keys we do not know
+        if fitted is _MISFIT or name in _MIXED:
+            unknown[name] = value
     return Message(**fields, unknown=unknown)
 
 

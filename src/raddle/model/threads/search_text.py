@@ -28,7 +28,9 @@ _MOST_PLAIN = 200_000
 _MOST_NAMES = 100_000
 
 _ALNUM = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_LOW = bytes(ord(chr(byte).lower()) if byte in _ALNUM else byte if byte >= 0x80 else 0x20 for byte in range(256))
+_LOW = bytes(
+    ord(chr(byte).lower()) if byte in _ALNUM else byte if byte >= 0x80 else 0x20 for byte in range(256)
+)
 _NAMES = bytes(byte if byte in _ALNUM + b"_-" or byte >= 0x80 else 0x20 for byte in range(256))
 
 _JOINERS = re.compile(rb"[-_]+")
@@ -102,39 +104,28 @@ def _within(code: int, ranges: tuple[tuple[int, int], ...]) -> bool:
 
 
 def _fold_character(code: int) -> str:
-    """What one character beyond ASCII becomes: letters without accents, ` ☂ ` for a symbol, or a space."""
+    """What one character becomes: a letter without accent, ` ☂ ` for a symbol, or a space."""
+    character = chr(code)
+    if code < 0x80:
+        return character
+    category = unicodedata.category(character)
+    is_symbol = category[0] == "S" or category == "No"
+    plain = unicodedata.normalize("NFKD", character)
+    if plain != character:
+        folded = unicodedata.normalize("NFC", "".join([_fold_character(ord(each)) for each in plain]))
+        return f" {folded} " if is_symbol else folded
     if _within(code, _ACCENTS) or _within(code, _INVISIBLE):
         return ""
-    character = chr(code)
-    category = unicodedata.category(character)
-    if category[0] == "S" or category == "No":
-        if _within(code, _DECORATION) or category == "Sk":
-            return " "
-        expanded = unicodedata.normalize("NFKD", character)
-        return f" {character} " if expanded == character else f" {_fold_letters(expanded)} "
-    if category[0] in "LNM":
-        return _fold_letters(character)
-    return " "
-
-
-def _fold_letters(text: str) -> str:
-    """Compatibility forms resolved, accents dropped, and case folded where no camelCase can hang on it."""
-    bare = _strip_accents(unicodedata.normalize("NFKD", text))
-    folded = "".join([each if each.isascii() else each.casefold() for each in bare])
-    bare = _strip_accents(unicodedata.normalize("NFKD", folded))
-    kept = "".join([each if each.isascii() or not _within(ord(each), _DECORATION) else " " for each in bare])
-    return unicodedata.normalize("NFC", kept)
-
-
-def _strip_accents(text: str) -> str:
-    return "".join([each for each in text if not _within(ord(each), _ACCENTS)])
+    if is_symbol:
+        return " " if _within(code, _DECORATION) or category == "Sk" else f" {character} "
+    return character.casefold().lower() if category[0] in "LNM" else " "
 
 
 class _Folds(dict[int, str]):
     """A table for `str.translate` that fills itself."""
 
     def __missing__(self, code: int) -> str:
-        folded = self[code] = _fold_character(code) if code > 0x7F else chr(code)
+        folded = self[code] = _fold_character(code)
         return folded
 
 
@@ -195,11 +186,11 @@ def _shorten(found: re.Match[bytes]) -> bytes:
 class Cutter:
     """Cuts texts and remembers the tokens it has met, so that most of a text costs one set difference.
 
-    The result never depends on what was cut before. With `collect`, it also gathers every token it has
-    emitted and not yet given out: `take_terms`.
+    The result never depends on what was cut before. It also gathers the tokens it meets for the first time,
+    for the vocabulary of an index: `take_terms`.
     """
 
-    def __init__(self, *, collect: bool = False) -> None:
+    def __init__(self, *, collect: bool = True) -> None:
         self._plain: set[bytes] = set()
         self._names: dict[bytes, tuple[bytes, ...]] = {}
         self._collect = collect
@@ -229,8 +220,10 @@ class Cutter:
         inner = _inner_words(token)
         if self._collect:
             self._terms.update(inner)
-            self._terms.update(word if len(word) <= LONGEST_WORD else _TOO_LONG.sub(_shorten, word)
-                               for word in token.translate(_LOW).split())
+            self._terms.update(
+                word if len(word) <= LONGEST_WORD else _TOO_LONG.sub(_shorten, word)
+                for word in token.translate(_LOW).split()
+            )
         if len(token) <= _CACHED_TOKEN:
             if inner:
                 if len(self._names) >= _MOST_NAMES:
@@ -249,7 +242,7 @@ class Cutter:
         return taken
 
 
-_shared = Cutter()
+_shared = Cutter(collect=False)
 
 
 def cut(text: str) -> Words:

@@ -20,7 +20,7 @@ from raddle.model.threads.agent_state import AgentState
 from raddle.model.threads.delta import Delta
 from raddle.model.threads.fields import COMPOSITES, field_of
 from raddle.model.threads.message import Message
-from raddle.model.threads.register import Register, join_registers
+from raddle.model.threads.register import Register, Write, join_registers
 from raddle.model.threads.summary import Source, ThreadSummary
 from raddle.model.threads.tree import MessageTree
 from raddle.model.threads.visibility import ORGANIZATION
@@ -265,7 +265,10 @@ class Thread:
 
     @property
     def conflicts(self) -> list[Conflict]:
-        """What a person can settle by writing once more: different values of real devices that stand together."""
+        """What a person can settle by writing once more: different values that stand together.
+
+        Importers' values are never asked about, and those of copies met for the first time only among themselves.
+        """
         found = []
         for path, register in sorted(self.registers.items()):
             if not field_of(path).asks:
@@ -275,9 +278,7 @@ class Thread:
                     found.append(Conflict(path, tuple(register.values)))
                 continue
             values: dict[bytes, Any] = {
-                canonical_json(write.value): write.value
-                for write in register.writes
-                if is_real_device(write.device)
+                canonical_json(write.value): write.value for write in _asked_about(register)
             }
             if len(values) > 1:
                 found.append(Conflict(path, tuple(values.values())))
@@ -329,6 +330,11 @@ class Thread:
 def is_real_device(device: str) -> bool:
     """Is this a person's machine, and not an importer (empty) or a copy met for the first time (`~…`)?"""
     return bool(device) and not device.startswith("~")
+
+
+def _asked_about(register: Register) -> list[Write]:
+    persons = [write for write in register.writes if is_real_device(write.device)]
+    return persons or [write for write in register.writes if write.device]
 
 
 def join_messages(one: Message, other: Message) -> Message:

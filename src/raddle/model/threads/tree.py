@@ -11,7 +11,7 @@ Broken input is kept, not repaired: a message whose parent is missing, or that s
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
@@ -19,6 +19,8 @@ from raddle.model.threads.message import Message
 
 Key = tuple[int, str]
 """(order, id): sorts the messages of a thread."""
+TWIN_OF = "twin_of"
+"""The key of `Message.extra` that names the message whose id this one had too, in a broken file."""
 
 
 class Branch(NamedTuple):
@@ -83,8 +85,8 @@ class MessageTree:
         else:
             siblings.append(key)
         self._branches = None
-        if self._hidden:
-            self._unhide_above(message)
+        if self._gone:
+            self._show_above(message, was_there=old is not None)
 
     def set_gone(self, gone: Iterable[str]) -> None:
         """Say anew which messages are removed."""
@@ -169,8 +171,11 @@ class MessageTree:
         return list(found.values())
 
     def lost(self) -> list[Message]:
-        """Messages that no root leads to: those whose parent is missing, those on a cycle, and all under them."""
-        if all(self._stands_under_its_parent(message) for message in self._messages.values()):
+        """Messages without a place of their own: those whose parent is missing, those on a cycle, all under
+        them, and second messages of one id, which the reader of the file set beside the first (`twin_of`).
+        """
+        twins = {message.id for message in self._messages.values() if TWIN_OF in message.extra}
+        if not twins and all(self._stands_under_its_parent(message) for message in self._messages.values()):
             return []
         reached: set[str] = set()
         waiting = [message_id for _, message_id in self._children.get(None, ())]
@@ -179,7 +184,7 @@ class MessageTree:
             if at not in reached:
                 reached.add(at)
                 waiting.extend(child_id for _, child_id in self._children.get(at, ()))
-        return [message for message in self if message.id not in reached]
+        return [message for message in self if message.id not in reached or message.id in twins]
 
     # -- branches --------------------------------------------------------------------------------
 
@@ -222,7 +227,8 @@ class MessageTree:
 
     def _take_out(self, key: Key) -> None:
         old = self._messages[key[1]]
-        self._order.remove(key)
+        order = self._sorted()
+        del order[bisect_left(order, key)]
         self._children[old.parent_id].remove(key)
 
     def _stands_under_its_parent(self, message: Message) -> bool:
@@ -235,17 +241,24 @@ class MessageTree:
         """The removed messages under which nothing shown stands."""
         if self._hidden is None:
             hidden: set[str] = set()
-            there = [self._keys[message_id] for message_id in self._gone if message_id in self._keys]
-            for _, message_id in sorted(there, reverse=True):
-                children = self._children.get(message_id, ())
-                if all(child_id in hidden or child_id == message_id for _, child_id in children):
-                    hidden.add(message_id)
+            waiting = sorted(self._keys[message_id] for message_id in self._gone if message_id in self._keys)
+            while waiting:
+                key = waiting.pop()
+                children = self._children.get(key[1], ())
+                if key[1] in hidden or any(
+                    child_id not in hidden and child_id != key[1] for _, child_id in children
+                ):
+                    continue
+                hidden.add(key[1])
+                above = self._keys.get(self._messages[key[1]].parent_id or "")
+                if above is not None and above > key and above[1] in self._gone:
+                    waiting.append(above)  # in a broken file: later than its reply, it was asked too early
             self._hidden = hidden
         return self._hidden
 
-    def _unhide_above(self, message: Message) -> None:
+    def _show_above(self, message: Message, *, was_there: bool) -> None:
         """A reply that arrives under a removed message makes the way to it show again."""
-        if message.id in self._gone or self._hidden is None:
+        if was_there or message.id in self._gone or self._hidden is None:
             self._hidden = None
             return
         at = message.parent_id

@@ -1,0 +1,156 @@
+"""What a Claude Code session says about itself beside its messages: title, folder, branch, model, times.
+
+Owns which line a register of an imported thread comes from, and with which time. A register is written with
+the time its value began to hold, so that a session that merely grew writes nothing anew.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from msgspec import Struct, field
+
+from raddle.actions.importing.claude_code_lines import Entry
+from raddle.actions.importing.importer import Write
+from raddle.actions.importing.titles import title_from
+from raddle.model.clock import format_time
+
+_COMMAND = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
+_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
+
+COMMAND, TYPED, SUMMARY, GENERATED, CUSTOM = range(1, 6)
+"""Where a title can come from; the greater one stays."""
+
+_SUMMARIES = 32
+
+
+class Fact(Struct, array_like=True):
+    """A value and the time, in microseconds, since when it holds."""
+
+    value: str = ""
+    n: int = 0
+
+
+class Facts(Struct, array_like=True):
+    """What is known so far; plain values, so that a state can hold it. Times in microseconds, 0: none yet."""
+
+    title: Fact = field(default_factory=Fact)
+    title_from: int = 0
+    workspace_root: Fact = field(default_factory=Fact)
+    cwd: Fact = field(default_factory=Fact)
+    version: Fact = field(default_factory=Fact)
+    model: Fact = field(default_factory=Fact)
+    first_branch: Fact = field(default_factory=Fact)
+    branch: Fact = field(default_factory=Fact)
+    created: int = 0
+    active: int = 0
+    now: int = 0
+    """The time of the last line that had one."""
+    summaries: list[tuple[str, str]] = field(default_factory=list)
+    """(uuid of a leaf, summary) of summaries whose leaf has not been seen."""
+
+
+def see(facts: Facts, entry: Entry, at: int) -> None:
+    """Take in what a line of the main conversation says beside its words. `at`: its time, or 0."""
+    if at:
+        facts.now = at
+        facts.created = facts.created or at
+    _hold(facts.cwd, entry.cwd, facts.now)
+    _hold(facts.version, entry.version, facts.now)
+    _hold(facts.branch, entry.git_branch, facts.now)
+    if not facts.workspace_root.value:
+        _hold(facts.workspace_root, entry.cwd, facts.now)
+    if not facts.first_branch.value:
+        _hold(facts.first_branch, entry.git_branch, facts.now)
+    said = entry.message
+    if said is not None and said.model and said.model != "<synthetic>":
+        _hold(facts.model, said.model, facts.now)
+
+
+def _hold(fact: Fact, value: str | None, n: int) -> None:
+    if value and value != fact.value:
+        fact.value, fact.n = value, n
+
+
+def be_active(facts: Facts, at: int) -> None:
+    """A message was written at `at`."""
+    facts.active = max(facts.active, at)
+
+
+def type_title(facts: Facts, content: str) -> None:
+    """Take the title from what a person typed, if it is the first; a command only until words are typed."""
+    command = _COMMAND.search(content) if content.lstrip().startswith("<command-message>") else None
+    if command is None:
+        if facts.title_from < TYPED:
+            entitle(facts, TYPED, title_from(content))
+    elif facts.title_from < COMMAND:
+        arguments = _ARGUMENTS.search(content)
+        given = f"{command.group(1)} {arguments.group(1) if arguments else ''}"
+        entitle(facts, COMMAND, title_from(given))
+
+
+def entitle(facts: Facts, origin: int, title: str) -> None:
+    """A title from `origin`, unless a better one is known. Its write is later than the one it replaces."""
+    if title and origin >= facts.title_from and title != facts.title.value:
+        facts.title = Fact(title, max(facts.now, facts.title.n + 1))
+    if title:
+        facts.title_from = max(facts.title_from, origin)
+
+
+def summarize(facts: Facts, leaf: str, summary: str, *, is_ours: bool) -> None:
+    """A summary of the conversation up to `leaf`.
+
+    Summaries of other sessions stray into a file too: one waits until its leaf is seen here.
+    """
+    if is_ours:
+        entitle(facts, SUMMARY, title_from(summary))
+    else:
+        facts.summaries = [*facts.summaries, (leaf, summary)][-_SUMMARIES:]
+
+
+def see_leaf(facts: Facts, uuid: str) -> None:
+    """The line `uuid` is of this session."""
+    if facts.summaries:
+        for leaf, summary in facts.summaries:
+            if leaf == uuid:
+                entitle(facts, SUMMARY, title_from(summary))
+        facts.summaries = [one for one in facts.summaries if one[0] != uuid]
+
+
+def writes_of(facts: Facts, agent: str, session_id: str, *, is_part: bool) -> tuple[Write, ...]:
+    """The registers, at most one write a path. A part knows only that the session was active."""
+    writes: list[Write] = []
+    if not is_part:
+        _add(writes, "source", facts.created, {"agent": agent, "session_id": session_id})
+        _add(writes, "created_at", facts.created, format_time(facts.created) if facts.created else None)
+        _add(writes, "title", facts.title.n, facts.title.value)
+        _add(writes, "workspace_root", facts.workspace_root.n, facts.workspace_root.value)
+        _add(writes, "cwd", facts.cwd.n, facts.cwd.value)
+        _add(writes, "client_version", facts.version.n, facts.version.value)
+        if facts.model.value:
+            _add(writes, "model", facts.model.n, {"provider": "anthropic", "model": facts.model.value})
+        if facts.branch.value:
+            _add(writes, "git", facts.branch.n, _git("git_branch", facts.branch.value))
+            _add(
+                writes,
+                "git_initial",
+                facts.first_branch.n,
+                _git("git_initial_branch", facts.first_branch.value),
+            )
+    if facts.active:
+        for path in ("updated_at", "last_activity_at"):
+            _add(writes, path, facts.active, format_time(facts.active))
+    return tuple(writes)
+
+
+def _add(writes: list[Write], path: str, n: int, value: Any) -> None:
+    if value:
+        writes.append((path, n, value))
+
+
+def _git(branch_field: str, branch: str) -> dict[str, Any]:
+    """One snapshot of the repository: only the branch is known."""
+    if branch_field == "git_branch":
+        return {"git_branch": branch, "git_current_commit_sha": None, "git_end_dirty": None}
+    return {"git_initial_branch": branch, "git_initial_commit_sha": None, "git_start_dirty": None}

@@ -1,0 +1,32 @@
+"""Whose session a record is, where it lies in the folder of an agent that did not write it.
+
+Owns the marks by which a foreign file is named, so that an importer can say what it left out and why.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_KEYS: tuple[tuple[str, frozenset[str]], ...] = (
+    ("gemini-cli", frozenset(("sessionId", "projectHash", "messages"))),
+    ("gemini-cli", frozenset(("sessionId", "projectHash", "startTime"))),
+    ("chatgpt", frozenset(("mapping", "current_node"))),
+    ("claude-ai", frozenset(("uuid", "chat_messages"))),
+    ("continue", frozenset(("sessionId", "history", "workspaceDirectory"))),
+    ("amp", frozenset(("id", "v", "messages", "created"))),
+)
+"""Agent -> the keys that only its records have all of."""
+
+
+def agent_of(value: Any) -> str:
+    """The agent that writes records such as `value`; empty where that cannot be told."""
+    if not isinstance(value, dict):
+        return ""
+    kind, payload = value.get("type"), value.get("payload")
+    if isinstance(payload, dict) and kind in ("session_meta", "response_item", "event_msg", "turn_context"):
+        return "codex"
+    if isinstance(kind, str) and isinstance(value.get("data"), dict) and kind.startswith("session."):
+        return "copilot-cli"
+    if kind == "session" and "version" in value and "cwd" in value:
+        return "pi"
+    return next((agent for agent, keys in _KEYS if keys <= value.keys()), "")

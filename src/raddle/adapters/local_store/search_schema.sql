@@ -1,0 +1,48 @@
+-- The local search index. Derived: `raddle doctor --reindex` makes it again from the thread files.
+-- A change here, or of the cut (CUT_VERSION), is a change of the format number in search_database.py.
+
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+
+-- `id` is null while an import has not yet said which thread its rows belong to: nobody sees such a thread.
+CREATE TABLE threads (
+  no INTEGER PRIMARY KEY,
+  id TEXT UNIQUE,
+  activity INTEGER NOT NULL,
+  flags INTEGER NOT NULL,
+  summary BLOB NOT NULL
+);
+
+-- 1,024 places for messages of one thread: message row = slot * 1024 + place. Small, since all of it is read
+-- at once; what belongs to single messages is in `marks`. Times in microseconds, null where nobody knows.
+CREATE TABLE slots (
+  slot INTEGER PRIMARY KEY,
+  thread INTEGER NOT NULL,
+  used INTEGER NOT NULL,
+  live INTEGER NOT NULL,
+  removed INTEGER NOT NULL,
+  first_time INTEGER,
+  last_time INTEGER
+);
+CREATE INDEX slots_of_thread ON slots (thread);
+
+CREATE TABLE marks (slot INTEGER PRIMARY KEY, orders BLOB NOT NULL, bits BLOB NOT NULL, keys BLOB NOT NULL);
+
+-- Texts of up to 64 messages in a row, zstd; `size` before compression.
+CREATE TABLE blocks (first INTEGER PRIMARY KEY, size INTEGER NOT NULL, data BLOB NOT NULL);
+
+-- The vocabulary: every token of the index, one a line, in parts (a token may be in several).
+CREATE TABLE book (part INTEGER PRIMARY KEY, terms BLOB NOT NULL);
+
+-- `ascii` leaves the tokens as they are. No prefix option: it doubles the index (docs/adr/0010).
+CREATE VIRTUAL TABLE words USING fts5 (
+  user, assistant, thinking, tools, output,
+  user_pieces, assistant_pieces, thinking_pieces, tools_pieces, output_pieces,
+  facts,
+  content = '', columnsize = 0, tokenize = 'ascii'
+);
+CREATE VIRTUAL TABLE headers USING fts5 (
+  title, tags, branches, remote, shas, pieces, repository, agent,
+  content = '', columnsize = 0, tokenize = 'ascii'
+);
+CREATE VIRTUAL TABLE word_terms USING fts5vocab (words, row);
+CREATE VIRTUAL TABLE header_terms USING fts5vocab (headers, row);

@@ -1,0 +1,147 @@
+"""How words, names and facts stand in the columns of the two FTS5 tables, and how a query spells them.
+
+What the index stores and what a query asks for are made side by side here: one sign that only one of them
+used would be found by nobody.
+
+Names and facts are set apart from text by characters of the private use area, which no text is ever cut to
+(`search_text.fold` makes them spaces): a query for a word can never meet the name of a tool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from raddle.model.threads.query import Name, Needle
+from raddle.model.threads.search_fields import FIELDS, HeaderText, IndexRow
+from raddle.model.threads.search_text import Cutter, words_of
+
+BORDER = "\ue000"
+"""Stands after every name; each row of `words` has at least one, after its role."""
+ROLE, TOOL, ERROR = "\ue001", "\ue002", "\ue003"
+_NOWHERE = "\ue00f"
+
+EVERY_ROW = f'"{BORDER}"'
+NO_ROW = f'"{_NOWHERE}"'
+
+_TEXT_COLUMNS = " ".join(FIELDS)
+_PIECE_COLUMNS = " ".join(f"{field}_pieces" for field in FIELDS)
+_NAME_COLUMNS = "title tags branches remote shas"
+
+
+class _Columns:
+    """The columns of one table."""
+
+    def __init__(self, *columns: str) -> None:
+        self.names = ", ".join(columns)
+        self.marks = ", ".join("?" * (len(columns) + 1))
+        self.count = len(columns)
+
+
+class _WordColumns(_Columns):
+    def of(self, row: IndexRow) -> list[str | None]:
+        """What the row stores: words and pieces by field, and the facts."""
+        columns: list[str | None] = [None] * self.count
+        for field, words, pieces in ((cut.field, cut.words, cut.pieces) for cut in row.cuts):
+            columns[field] = words
+            columns[field + len(FIELDS)] = pieces or None
+        columns[-1] = _facts(row)
+        return columns
+
+
+class _HeaderColumns(_Columns):
+    def of(self, header: HeaderText, cutter: Cutter) -> list[str | None]:
+        """What the header stores; `cutter` collects its terms."""
+        texts = (header.title, *header.tags, *header.branches, header.remote)
+        return [
+            cutter.cut(header.title).words,
+            _names(header.tags, cutter),
+            _names(header.branches, cutter),
+            cutter.cut(header.remote).words,
+            _names(header.shas, cutter),
+            " ".join(cutter.cut(text).pieces for text in texts),
+            _names([header.repository], cutter),
+            _names([header.agent], cutter),
+        ]
+
+
+word_columns = _WordColumns(*FIELDS, *(f"{field}_pieces" for field in FIELDS), "facts")
+header_columns = _HeaderColumns(*_NAME_COLUMNS.split(), "pieces", "repository", "agent")
+
+
+def _names(names: Iterable[str], cutter: Cutter) -> str:
+    return f"{BORDER} " + " ".join(f"{cutter.cut(name).words} {BORDER}" for name in names)
+
+
+def _facts(row: IndexRow) -> str:
+    facts = [*(ROLE + word for word in words_of(row.text.role)), BORDER]
+    for name in row.text.tool_names:
+        facts += [*(TOOL + word for word in words_of(name)), BORDER]
+    if row.text.is_error:
+        facts.append(ERROR)
+    return " ".join(facts)
+
+
+def in_texts(needle: Needle, *, parts: bool) -> str:
+    """The MATCH expression for messages that have `needle`; with `parts`, also among the parts of identifiers."""
+    return _needle(needle, _TEXT_COLUMNS, f"{_TEXT_COLUMNS} {_PIECE_COLUMNS}", parts=parts)
+
+
+def in_headers(needle: Needle, *, parts: bool) -> str:
+    """The same for the headers of threads."""
+    return _needle(needle, _NAME_COLUMNS, f"{_NAME_COLUMNS} pieces", parts=parts)
+
+
+def _needle(needle: Needle, in_order: str, anywhere: str, *, parts: bool) -> str:
+    is_single = len(needle.words) == 1
+    # Pieces have no order of their own: side by side counts in the text alone.
+    columns = anywhere if parts and is_single else in_order
+    expression = f"{{{columns}}} : {_phrase(needle.words, is_prefix=needle.is_prefix)}"
+    if parts and needle.joined:
+        joined = _phrase([needle.joined], is_prefix=needle.is_prefix)
+        expression = f"({expression} OR {{{anywhere}}} : {joined})"
+    return expression
+
+
+def _phrase(words: Sequence[str], *, is_prefix: bool = False) -> str:
+    return f'"{" ".join(words)}"' + (" *" if is_prefix else "")
+
+
+def any_of(tokens: Iterable[str], columns: str = "") -> str:
+    """Rows that have one of the tokens."""
+    spelt = " OR ".join(f'"{token}"' for token in tokens) or NO_ROW
+    return f"{{{columns}}} : ({spelt})" if columns else f"({spelt})"
+
+
+def of_fields(count: int) -> str:
+    """The columns of the heaviest `count` fields, to put before an expression."""
+    return " ".join(f"{field} {field}_pieces" for field in FIELDS[:count])
+
+
+def fact(key: str, name: Name) -> str:
+    """Rows whose role, or one of whose tools, has that name; for `file`, whose tools were told it."""
+    if key == "file":
+        return in_tools(name)
+    sign = ROLE if key == "role" else TOOL
+    words = [sign + word for word in name.words]
+    if not name.is_whole:
+        return _phrase(words, is_prefix=name.is_prefix)
+    if key == "role":
+        return f"^ {_phrase([*words, BORDER])}"
+    return _phrase([BORDER, *words, BORDER])
+
+
+def in_tools(name: Name) -> str:
+    """Rows with these words side by side among the names and arguments of their tools."""
+    return f"{{tools}} : {_phrase(name.words, is_prefix=name.is_prefix)}"
+
+
+def named(key: str, name: Name) -> str:
+    """Headers whose names of that kind fit."""
+    column = {"repo": "repository", "branch": "branches", "tag": "tags", "agent": "agent"}[key]
+    words = (BORDER, *name.words, BORDER) if name.is_whole else name.words
+    return f"{{{column}}} : {_phrase(words, is_prefix=name.is_prefix)}"
+
+
+def has_sha(prefix: str) -> str:
+    """Headers with a commit that starts so."""
+    return f'{{shas}} : "{prefix}" *'

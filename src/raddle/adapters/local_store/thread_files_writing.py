@@ -1,0 +1,217 @@
+"""Everything that changes a thread's files, for a caller who holds its lock.
+
+A write is one line in the journal, or a new file where there was none; the readable file follows at the fold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TypeVar
+
+from raddle.actions.ports import Finding, Placed, is_empty
+from raddle.adapters.files import find_bytes, make_folder, write_atomic
+from raddle.adapters.local_store.journal import Line, append_line, identity_of, read_tail
+from raddle.adapters.local_store.journal_tail import TailThread, footer_of
+from raddle.adapters.local_store.thread_files_fold import fold, is_due
+from raddle.adapters.local_store.thread_files_moves import TakingBatch, remove_all
+from raddle.adapters.local_store.thread_files_reading import (
+    Files,
+    Loaded,
+    Report,
+    ThreadReading,
+    decode_checked,
+    files_of,
+    is_there,
+    status_of,
+)
+from raddle.adapters.paths import Paths
+from raddle.model.errors import StorageError
+from raddle.model.threads.adopt import open_file
+from raddle.model.threads.codec import encode_thread
+from raddle.model.threads.delta import Delta
+from raddle.model.threads.edits import Author, Editor
+from raddle.model.threads.thread import Thread
+
+T = TypeVar("T")
+
+
+class ThreadWriting:
+    """Writes threads by whole ids, each under its lock, which the caller holds."""
+
+    def __init__(self, paths: Paths, author: Author, reading: ThreadReading, report: Report) -> None:
+        self._paths = paths
+        self._author = author
+        self._reading = reading
+        self._report = report
+
+    def exists(self, thread_id: str) -> bool:
+        """Is there a thread file, or the earlier revision of one?"""
+        return _exists(files_of(self._paths, thread_id))
+
+    def load(self, thread_id: str) -> Loaded:
+        """The newest state, mended where need be; an error where it cannot be."""
+        return self._reading.load_locked(thread_id, must_write=True)
+
+    def write_new(self, thread: Thread) -> bool:
+        """The file of a thread that had none; False where it is empty and so not written."""
+        if is_empty(thread):
+            return False
+        file = files_of(self._paths, thread.id).json
+        make_folder(file.parent)
+        write_atomic(file, encode_thread(thread))
+        return True
+
+    def commit(self, loaded: Loaded, delta: Delta) -> None:
+        """Append `delta`, which `loaded.thread` holds already, to the journal as it was loaded."""
+        thread, glance = loaded
+        files = files_of(self._paths, thread.id)
+        if glance.data is None or glance.identity is None:
+            raise AssertionError("a thread that was loaded to be written has its file")
+        if not glance.journal.lines or not is_there(files.previous):
+            # A journal never stands without a revision that it completes: were the .json damaged, its
+            # lines alone would be a thread without its beginning.
+            write_atomic(files.previous, glance.data)
+        footer = footer_of(thread, self._author.device)
+        line = Line(id=thread.id, file=glance.identity, delta=delta, footer=footer)
+        size = append_line(files.journal, line, end=glance.journal.end, size=glance.journal.size)
+        self._fold_if_due(thread.id, size, glance.identity.size, glance.links)
+
+    def join(self, thread_id: str, delta: Delta) -> bool:
+        """Take in `delta`; was there anything new? A thread that is not there is made, unless it is empty."""
+        if not self.exists(thread_id):
+            thread = Thread(thread_id)
+            thread.join(delta)
+            return self.write_new(thread)
+        loaded = self.load(thread_id)
+        news = _join_news(loaded.thread, delta)
+        if news is not None:
+            self.commit(loaded, news)
+        return news is not None
+
+    def apply_on_tail(self, thread_id: str, change: Callable[[Editor], T]) -> tuple[T, bool] | None:
+        """(answer, was anything changed); None where the end of the journal does not tell enough."""
+        files = files_of(self._paths, thread_id)
+        status = status_of(files.json)
+        tail = read_tail(files.journal, thread_id)
+        if status is None or tail is None or tail.line is None or tail.line.footer is None:
+            return None
+        line, footer = tail.line, tail.line.footer
+        if footer.device != self._author.device or line.file != identity_of(status):
+            return None
+        if is_due(tail.end, status.st_size, status.st_nlink):
+            return None
+        thread = TailThread(thread_id, footer)
+        done = _edit(thread, thread.author(self._author), change)
+        if done is None:
+            return None
+        result, delta = done
+        if delta.is_empty:
+            return result, False
+        after = Line(id=thread_id, file=line.file, delta=delta, footer=thread.footer())
+        size = append_line(files.journal, after, end=tail.end, size=tail.size)
+        self._fold_if_due(thread_id, size, status.st_size, status.st_nlink)
+        return result, True
+
+    def apply_on_whole(self, thread_id: str, change: Callable[[Editor], T]) -> tuple[T, bool]:
+        """(answer, was anything changed), `change` having seen all there is."""
+        loaded = self.load(thread_id)
+        editor = Editor(loaded.thread, self._author)
+        result = change(editor)
+        delta = editor.delta()
+        if not delta.is_empty:
+            self.commit(loaded, delta)
+        return result, not delta.is_empty
+
+    def fold(self, thread_id: str, *, anyway: bool = False) -> bool:
+        """Write what the journal holds into the readable file; was there anything to write?"""
+        loaded = self.load(thread_id)
+        if not (anyway or loaded.glance.journal.has_edits or loaded.glance.links > 1):
+            return False
+        fold(self._paths, files_of(self._paths, thread_id), loaded, self._author.device)
+        return True
+
+    def rewrite(self, thread_id: str) -> None:
+        """Write the whole thread into the readable file; no other file of it is touched."""
+        thread = self.load(thread_id).thread
+        write_atomic(files_of(self._paths, thread_id).json, encode_thread(thread))
+
+    def _fold_if_due(self, thread_id: str, journal_size: int, file_size: int, links: int) -> None:
+        """The edit is durable by now, so a fold that fails is no failure of it."""
+        if not is_due(journal_size, file_size, links):
+            return
+        try:
+            self.fold(thread_id)
+        except StorageError as error:
+            journal = files_of(self._paths, thread_id).journal
+            self._report(Finding(path=str(journal), what=f"not folded: {error.message}"))
+
+    def place(self, batch: Iterable[tuple[str, bytes | str]]) -> list[Placed]:
+        """Put whole files (bytes or temporary files) in place at once; those that are there are joined."""
+        given = list(batch)
+        new: dict[str, int] = {}
+        with TakingBatch() as taking:
+            for index, (thread_id, content) in enumerate(given):
+                files = files_of(self._paths, thread_id)
+                if thread_id in new or _exists(files):
+                    continue
+                new[thread_id] = index
+                if isinstance(content, bytes):
+                    taking.write(files.json, content)
+                else:
+                    taking.take(Path(content), files.json)
+        return [
+            Placed(thread_id, is_new=True, has_news=True)
+            if new.get(thread_id) == index
+            else self._join_file(thread_id, content)
+            for index, (thread_id, content) in enumerate(given)
+        ]
+
+    def _join_file(self, thread_id: str, content: bytes | str) -> Placed:
+        if isinstance(content, bytes):
+            data, path = content, files_of(self._paths, thread_id).json
+        else:
+            path = Path(content)
+            data = find_bytes(path) or b""
+        thread = open_file(decode_checked(data, thread_id, path), None, self._author)
+        has_news = self.join(thread_id, thread.whole())
+        if not isinstance(content, bytes):
+            remove_all([path])
+        return Placed(thread_id, is_new=False, has_news=has_news)
+
+
+def _exists(files: Files) -> bool:
+    return is_there(files.json) or is_there(files.previous)
+
+
+def _edit(thread: TailThread, author: Author, change: Callable[[Editor], T]) -> tuple[T, Delta] | None:
+    """What `change` answers and what it changed; None where it asked `thread` for what that does not know."""
+    editor = Editor(thread, author)
+    try:
+        result = change(editor)
+        delta = editor.delta()
+    except Exception:
+        if thread.fell_short:  # whatever was made of the alarm on the way up
+            return None
+        raise
+    return None if thread.fell_short else (result, delta)
+
+
+def _join_news(thread: Thread, delta: Delta) -> Delta | None:
+    """Join `delta` into `thread`; the part of it that was new, as it stands there now, or None."""
+    before = thread.version
+    messages = {message.id: thread.tree.get(message.id) for message in delta.messages}
+    registers = {path: thread.registers.get(path) for path in delta.registers}
+    if not thread.join(delta):
+        return None
+    now = ((old, thread.tree.get(message_id)) for message_id, old in messages.items())
+    return Delta(
+        base_version=before,
+        version=thread.version,
+        messages=tuple(new for old, new in now if new is not None and new is not old),
+        registers={
+            path: thread.registers[path]
+            for path, register in registers.items()
+            if thread.registers[path] is not register
+        },
+    )

@@ -1,0 +1,245 @@
+"""What a worker of an import does with one session: reads it, writes its thread file aside, cuts its words.
+
+Runs in a process of its own, so everything it is told and tells is bytes. It stores blobs (they are named by
+their content, so one too many harms nobody) and prepares a thread file under a temporary name; the parent
+decides what takes its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from raddle.actions.importing.importer import Importer, Taken, Write
+from raddle.actions.importing.registry import importer_of
+from raddle.actions.importing.rules import Rules
+from raddle.actions.importing.run import Converted, FileDone, FileProblem
+from raddle.actions.importing.run_plan import SessionPlan
+from raddle.actions.importing.session import KeepBytes, SessionRead, read_session
+from raddle.adapters.agent_homes.discovery import name_of
+from raddle.adapters.agent_homes.source_bytes import SourceBytes
+from raddle.adapters.blobs.directory import BlobDirectory, BlobWriter
+from raddle.adapters.git import read_remote
+from raddle.adapters.local_store.thread_spool import ThreadSpool
+from raddle.model.errors import StorageError
+from raddle.model.threads.delta import Delta
+from raddle.model.threads.edits import imported_registers
+from raddle.model.threads.search_fields import IndexRow, index_row
+from raddle.model.threads.search_text import Cutter
+from raddle.model.threads.summary import ThreadSummary
+from raddle.model.threads.thread import Thread
+
+ROWS_BYTES = 2 << 20
+"""About this much text goes to the parent at once."""
+
+
+class Setup(Struct, frozen=True, kw_only=True):
+    """What a worker is told once."""
+
+    threads_dir: str
+    blobs_dir: str
+    rules: Rules
+
+
+class Rows(Struct, frozen=True, kw_only=True, tag="rows"):
+    """Words of some messages of the session's thread, for the index. `session`: the key that its `Done` has."""
+
+    session: str
+    rows: list[IndexRow]
+
+
+class Done(Struct, frozen=True, kw_only=True, tag="done"):
+    """The session is read; its rows came before."""
+
+    session: str
+    converted: Converted
+    summary: ThreadSummary | None
+
+
+encode_answer = msgspec.msgpack.Encoder().encode
+decode_answer = msgspec.msgpack.Decoder(Rows | Done).decode
+encode_task = msgspec.msgpack.Encoder().encode
+decode_task = msgspec.msgpack.Decoder(SessionPlan).decode
+
+
+class BlobSink:
+    """Keeps blobs and source segments as they come; messages are somebody else's."""
+
+    def __init__(self, blobs: BlobDirectory) -> None:
+        self._blobs = blobs
+        self._writer: BlobWriter | None = None
+
+    def begin_segment(self) -> KeepBytes:
+        """Start keeping source bytes."""
+        self.drop_segment()
+        self._writer = self._blobs.writer()
+        return self._writer.write
+
+    def end_segment(self) -> str:
+        """The name under which they were kept."""
+        assert self._writer is not None
+        sha256 = self._writer.finish()
+        self._writer = None
+        return sha256
+
+    def drop_segment(self) -> None:
+        """Keep nothing of a reading that broke off."""
+        if self._writer is not None:
+            self._writer.discard()
+            self._writer = None
+
+    def keep_blobs(self, taken: Taken) -> None:
+        """Store the attachments."""
+        for blob in taken.blobs:
+            self._blobs.put(blob.body)
+
+
+class _NewThreadSink(BlobSink):
+    """Spools the messages of a thread that is not there yet, and sends their words on."""
+
+    def __init__(
+        self, session: str, blobs: BlobDirectory, spool: ThreadSpool, send: Callable[[bytes], None]
+    ) -> None:
+        super().__init__(blobs)
+        self._session = session
+        self._spool = spool
+        self._send = send
+        self._rows: list[IndexRow] = []
+        self._size = 0
+
+    def take(self, taken: Taken) -> None:
+        """Messages and blobs, as they are finished."""
+        self.keep_blobs(taken)
+        self._spool.add(taken.messages)
+        for message in taken.messages:
+            row = index_row(message, _cutter)
+            self._rows.append(row)
+            self._size += sum(map(len, row.text.texts))
+        if self._size > ROWS_BYTES:
+            self.send_rows()
+
+    def send_rows(self) -> None:
+        """Send what has gathered."""
+        if self._rows:
+            self._send(encode_answer(Rows(session=self._session, rows=self._rows)))
+            self._rows, self._size = [], 0
+
+
+class Remotes:
+    """The repository each workspace belongs to, asked once a workspace."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str | None] = {}
+
+    def of(self, workspace: object) -> str | None:
+        """The slug of its remote; None where the folder is gone, or is in no repository."""
+        if not isinstance(workspace, str) or not workspace.startswith("/"):
+            return None
+        if workspace not in self._known:
+            self._known[workspace] = read_remote(Path(workspace))
+        return self._known[workspace]
+
+
+_remotes = Remotes()
+_cutter = Cutter()
+"""One for the life of a worker: what it has seen once it need not cut again, and the index has its terms."""
+
+
+def convert_session(setup: Setup, task: bytes, send: Callable[[bytes], None]) -> None:
+    """Convert one session; the answers are `Rows` … and one `Done`."""
+    plan = decode_task(task)
+    try:
+        done = _convert(setup, plan, send)
+    except StorageError as error:
+        problem = FileProblem(path=plan.files[0].path, reason=f"{error.message} ({error.hint})")
+        done = Done(session=_key(plan), converted=Converted(plan=plan, thread_id="", has_news=False, problems=(problem,)), summary=None)
+    send(encode_answer(done))
+
+
+def _convert(setup: Setup, plan: SessionPlan, send: Callable[[bytes], None]) -> Done:
+    importer = importer_of(plan.agent)
+    spool = ThreadSpool(Path(setup.threads_dir))
+    sink = _NewThreadSink(_key(plan), BlobDirectory(Path(setup.blobs_dir)), spool, send)
+    try:
+        read = read_session(
+            importer,
+            plan,
+            name_of=lambda file: name_of(importer, file),
+            open_source=SourceBytes,
+            known=lambda path: None,
+            links=None,
+            lookup=lambda message_id: None,
+            sink=sink,
+        )
+        if not read.thread_id or not len(spool):
+            return Done(
+                session=_key(plan),
+                converted=converted_of(importer, plan, read, messages=0, has_news=False),
+                summary=None,
+            )
+        frame = Thread(read.thread_id)
+        writes = with_context(read.registers, setup.rules, _remotes)
+        frame.join(Delta(version=1, registers=imported_registers({}, writes)))
+        sink.send_rows()
+        prepared = spool.write(frame)
+        summary = msgspec.structs.replace(frame.summary(), message_count=len(spool))
+        converted = converted_of(
+            importer, plan, read, messages=len(spool), prepared=prepared.name, prepared_bytes=prepared.stat().st_size
+        )
+        return Done(session=_key(plan), converted=converted, summary=summary)
+    finally:
+        sink.drop_segment()
+        spool.close()
+
+
+def _key(plan: SessionPlan) -> str:
+    return f"{plan.agent}/{plan.session}"
+
+
+def with_context(registers: tuple[Write, ...], rules: Rules, remotes: Remotes) -> list[Write]:
+    """An importer's writes, with what this machine adds: the repository of the workspace, and `is_private` where
+    a rule says so."""
+    writes = list(registers)
+    values = {path: (n, value) for path, n, value in writes}
+    n, workspace = values.get("workspace_root", (0, None))
+    remote = values["git_remote_url"][1] if "git_remote_url" in values else remotes.of(workspace)
+    if remote and "git_remote_url" not in values:
+        writes.append(("git_remote_url", n, remote))
+    if rules.makes_private(workspace if isinstance(workspace, str) else None, remote):
+        writes += [("is_private", n, True), ("visibility", n, "private")]
+    return writes
+
+
+def converted_of(
+    importer: Importer,
+    plan: SessionPlan,
+    read: SessionRead,
+    *,
+    messages: int,
+    prepared: str = "",
+    prepared_bytes: int = 0,
+    has_news: bool = True,
+    is_new: bool = False,
+) -> Converted:
+    """What was read, as the run wants it."""
+    problems = ()
+    if read.other_agent:
+        reason = f"this is a session of {read.other_agent}, not of {importer.label}: not read here"
+        problems = (FileProblem(path=plan.files[0].path, reason=reason),)
+    return Converted(
+        plan=plan,
+        thread_id=read.thread_id,
+        files=tuple(
+            FileDone(entry=file.entry, state=file.state, segment=file.segment, problems=file.problems)
+            for file in read.files
+        ),
+        prepared=prepared,
+        prepared_bytes=prepared_bytes,
+        messages=messages,
+        has_news=has_news,
+        is_new=is_new,
+        problems=problems,
+    )

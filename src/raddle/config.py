@@ -178,10 +178,10 @@ def load_config(environ: Mapping[str, str] | None = None, **flags: str | bool | 
     StorageError where the file is there and cannot be read. A missing file is no error.
     """
     environ = os.environ if environ is None else environ
-    strangers = flags.keys() - {setting.field for setting in SETTINGS}
-    if strangers:
+    by_field = {setting.field: setting for setting in SETTINGS}
+    if strangers := flags.keys() - by_field.keys():
         raise TypeError(f"no such setting: {', '.join(sorted(strangers))}")
-    config_dir, _ = _Layers(environ, flags, {}, Path()).value(_setting("config_dir"))
+    config_dir, _ = _Layers(environ, flags, {}, Path()).value(by_field["config_dir"])
     file = config_dir / FILE_NAME
     from_file, warnings = _read_file(file)
     layers = _Layers(environ, flags, from_file, file)
@@ -196,10 +196,6 @@ def load_config(environ: Mapping[str, str] | None = None, **flags: str | bool | 
 def is_colorless() -> bool:
     """Is NO_COLOR set? For what is printed before, or without, the whole config."""
     return bool(os.environ.get("NO_COLOR"))
-
-
-def _setting(field: str) -> Setting:
-    return next(setting for setting in SETTINGS if setting.field == field)
 
 
 class _Layers:
@@ -221,18 +217,15 @@ class _Layers:
         """The strongest value that is given, as its kind, and where it came from."""
         flag = self._flags.get(setting.field)
         if flag is not None:
-            where = "--" + setting.name.replace("_", "-")
-            return self._read(setting, flag, where), Origin(source="flag", where=where)
+            origin = Origin(source="flag", where="--" + setting.name.replace("_", "-"))
+            return self._read(setting, flag, origin.where), origin
         text = self._environ.get(setting.variable) if setting.variable else None
         if text:
-            return self._read(setting, text, setting.variable), Origin(
-                source="environment", where=setting.variable
-            )
+            origin = Origin(source="environment", where=setting.variable)
+            return self._read(setting, text, origin.where), origin
         if setting.key in self._from_file:
-            where = f"{self._file}: {setting.key}"
-            return self._read(setting, self._from_file[setting.key], where), Origin(
-                source="file", where=str(self._file)
-            )
+            origin = Origin(source="file", where=str(self._file))
+            return self._read(setting, self._from_file[setting.key], f"{self._file}: {setting.key}"), origin
         return self._default(setting), Origin()
 
     def _read(self, setting: Setting, given: Any, where: str) -> Any:
@@ -323,8 +316,8 @@ def _as_slug(text: str) -> str:
 
 def _type_name(given: Any) -> str:
     """As TOML calls it."""
-    names = {bool: "a boolean", int: "a number", float: "a number", str: "a text", list: "a list", dict: "a table"}
-    return names.get(type(given), "a date or time")
+    names = {bool: "boolean", int: "number", float: "number", str: "text", list: "list", dict: "table"}
+    return f"a {names.get(type(given), 'date or time')}"
 
 
 def _without_password(url: str) -> str:

@@ -1,8 +1,8 @@
 """The laws every store of threads keeps.
 
 A store's test makes a subclass of `ThreadStoreLaws` and gives `open_store`: each call opens the same place
-once more, as another process of the same device would. What only a disk can show (crashes, damage, other programs)
-is in the tests of that store.
+once more, as another process of the same device would. What only a disk can show (crashes, damage, other
+programs) is in the tests of that store.
 """
 
 from __future__ import annotations

@@ -41,7 +41,10 @@ def test_the_device_file_is_private_and_readable(tmp_path: Path) -> None:
     paths = paths_of(tmp_path)
     device = this_device(paths)
     assert device.id in paths.device_file.read_text()
-    assert [path.stat().st_mode & 0o777 for path in (paths.device_file, paths.device_marker)] == [0o600, 0o600]
+    assert [path.stat().st_mode & 0o777 for path in (paths.device_file, paths.device_marker)] == [
+        0o600,
+        0o600,
+    ]
     assert [path.stat().st_mode & 0o777 for path in (paths.data_dir, paths.state_dir)] == [0o700, 0o700]
 
 
@@ -116,7 +119,27 @@ def test_a_folder_put_back_from_a_copy_in_place_is_a_new_device(tmp_path: Path) 
     assert this_device(paths).id != old.id
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"data_dirs": 3}', b"\xff\x00", b'{"data_dirs": {"/x": {}}}'])
+def test_a_folder_whose_content_was_moved_to_another_is_a_new_device(tmp_path: Path) -> None:
+    paths = paths_of(tmp_path)
+    old = this_device(paths)
+    paths.data_dir.rename(tmp_path / "before")
+    paths.data_dir.mkdir()
+    (tmp_path / "before" / ".device").rename(paths.device_marker)
+    assert this_device(paths).id != old.id
+
+
+def test_a_folder_that_another_device_wrote_to_meanwhile_is_a_new_device(tmp_path: Path) -> None:
+    paths = paths_of(tmp_path)
+    old = this_device(paths)
+    paths.device_marker.write_bytes(b"0badcafe\n")
+    new = this_device(paths)
+    assert new.id not in {old.id, "0badcafe"}
+    assert new.former_ids == (old.id, "0badcafe")
+
+
+@pytest.mark.parametrize(
+    "damage", [b"", b"{", b"[]", b'{"data_dirs": 3}', b"\xff\x00", b'{"data_dirs": {"/x": {}}}']
+)
 def test_an_unreadable_device_file_gives_a_new_id_and_is_kept_aside(damage: bytes, tmp_path: Path) -> None:
     paths = paths_of(tmp_path)
     old = this_device(paths)
@@ -143,7 +166,10 @@ def test_processes_that_come_first_together_agree(tmp_path: Path) -> None:
     )
     started = [
         subprocess.Popen(
-            [sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", code, str(tmp_path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         for _ in range(4)
     ]

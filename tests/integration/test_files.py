@@ -31,7 +31,7 @@ def mode_of(path: Path) -> int:
 
 
 def names_in(folder: Path) -> list[str]:
-    return sorted(os.listdir(folder))
+    return sorted(path.name for path in folder.iterdir())
 
 
 def test_a_file_is_written_private_and_replaces_the_old_one(tmp_path: Path) -> None:
@@ -68,9 +68,13 @@ def test_a_file_in_pieces_may_learn_its_name_last(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_published_is_gone(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), NewFile(tmp_path) as new:
-        new.write(b"half")
-        raise KeyboardInterrupt
+    def broken_off() -> None:
+        with NewFile(tmp_path) as new:
+            new.write(b"half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        broken_off()
     with NewFile(tmp_path) as new:
         new.write(b"thought better of it")
     assert names_in(tmp_path) == []
@@ -172,11 +176,15 @@ def test_a_batch_shows_nothing_before_it_is_done_and_then_all(tmp_path: Path) ->
 
 
 def test_a_batch_that_is_broken_off_leaves_everything_as_it_was(tmp_path: Path) -> None:
+    def broken_off() -> None:
+        with FileBatch() as batch:
+            batch.write(tmp_path / "a", b"new")
+            batch.write(tmp_path / "b", b"new")
+            raise KeyboardInterrupt
+
     (tmp_path / "a").write_bytes(b"old")
-    with pytest.raises(KeyboardInterrupt), FileBatch() as batch:
-        batch.write(tmp_path / "a", b"new")
-        batch.write(tmp_path / "b", b"new")
-        raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt):
+        broken_off()
     assert names_in(tmp_path) == ["a"]
     assert (tmp_path / "a").read_bytes() == b"old"
 
@@ -308,9 +316,9 @@ def on_a_small_disk(folder: Path, *, before: str, size: int, then: str = "true")
     script = (
         f'mount -t tmpfs -o size=64k tmpfs "$1" && printf old > "$1/kept" && {then} && exec "$2" -c "$3" "$1"'
     )
+    code = TRY_ALL.format(before=before, size=size)
     done = subprocess.run(
-        ["unshare", "-rm", "sh", "-c", script, "sh", str(folder), sys.executable]
-        + [TRY_ALL.format(before=before, size=size)],
+        ["unshare", "-rm", "sh", "-c", script, "sh", str(folder), sys.executable, code],
         capture_output=True,
         text=True,
         check=True,

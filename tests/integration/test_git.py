@@ -198,9 +198,8 @@ def test_without_git_there_is_nothing_and_no_error(
 
 def test_a_repository_of_another_owner_is_not_read_and_no_error(repository: Path) -> None:
     if os.geteuid() == 0:
-        for folder, _, files in os.walk(repository):
-            for path in [folder, *(os.path.join(folder, file) for file in files)]:
-                os.chown(path, 65534, 65534)
+        for path in [repository, *repository.rglob("*")]:
+            os.chown(path, 65534, 65534)
         assert read_git(repository) is None
     else:
         assert git_environment().keys() & {"GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS"} == set()
@@ -262,9 +261,7 @@ def test_the_persons_settings_and_credentials_are_kept(monkeypatch: pytest.Monke
 
 
 def everything_in(folder: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()
-    }
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_a_look_changes_nothing_and_minds_no_lock(repository: Path) -> None:

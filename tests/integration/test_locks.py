@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -176,19 +177,41 @@ def test_several_names_are_one_order_everywhere(tmp_path: Path) -> None:
     assert [forwards.wait(), backwards.wait()] == [0, 0]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="looks in /proc when the waiting has begun")
+def test_who_waits_for_one_of_several_holds_none_that_comes_after_it(tmp_path: Path) -> None:
+    locks = LockFiles(tmp_path)
+    file_of = {name: tmp_path / f"{zlib.crc32(name.encode()) % 64:02d}.lock" for name in ("a", "b")}
+    first, second = sorted(file_of, key=lambda name: file_of[name])
+    for names in ([first, second], [second, first]):
+        waiting = threading.Thread(target=lambda names=names: is_free_within(locks, names, seconds=30))
+        with locks.held(first):
+            waiting.start()
+            while times_open(file_of[first]) < 2:
+                os.sched_yield()
+            second_was_free = is_free(locks, second)
+        waiting.join()
+        assert second_was_free
+
+
+def is_free_within(locks: LockFiles, names: list[str], *, seconds: float) -> bool:
+    with locks.held(*names, timeout_seconds=seconds):
+        return True
+
+
 def test_the_set_of_lock_files_is_fixed(tmp_path: Path) -> None:
     locks = LockFiles(tmp_path / "locks", stripes=8)
     for number in range(300):
         with locks.held(str(number)):
             pass
-    assert sorted(os.listdir(tmp_path / "locks")) == [f"{stripe:02d}.lock" for stripe in range(8)]
+    assert sorted(path.name for path in (tmp_path / "locks").iterdir()) == [
+        f"{stripe:02d}.lock" for stripe in range(8)
+    ]
     assert (tmp_path / "locks").stat().st_mode & 0o777 == 0o700
 
 
 def times_open(file: Path) -> int:
     """How often this process has `file` open."""
-    links = (Path(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd"))
-    return sum(os.path.lexists(link) and os.path.realpath(link) == str(file) for link in links)
+    return sum(os.path.realpath(link) == str(file) for link in Path("/proc/self/fd").iterdir())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks in /proc when the waiting has begun")

@@ -30,11 +30,20 @@ def _pick(replica: Replica, number: int) -> Message | None:
     return messages[-1 - number % len(messages)] if messages else None
 
 
+def _settled(replica: Replica, path: str) -> None:
+    asked = [conflict.path for conflict in replica.thread.conflicts]
+    law(path not in asked, "writing once more settles a conflict", path)
+
+
 def append(replica: Replica, number: int) -> None:
+    was_deleted = replica.thread.is_deleted
     with replica.edit() as editor:
         was_tip = replica.thread.tree.tip()
         new = editor.append(ROLES[number % 3], f"words {replica.world.count()}")
     replica.say(f"append {new.id} under {new.parent_id}")
+    if was_deleted:
+        law(not replica.thread.is_deleted, "an edit brings a deleted thread back")
+        _settled(replica, "deleted")
     tree = replica.thread.tree
     tip = tree.tip()
     law(tip is not None and tip.id == new.id, "a new turn is the tip")
@@ -132,11 +141,6 @@ def rename(replica: Replica, number: int) -> None:
     replica.say(f"rename {title!r}")
     law(replica.thread.title == title, "an own edit takes effect", replica.thread.title, title)
     _settled(replica, "title")
-
-
-def _settled(replica: Replica, path: str) -> None:
-    asked = [conflict.path for conflict in replica.thread.conflicts]
-    law(path not in asked, "writing once more settles a conflict", path)
 
 
 def pin(replica: Replica, number: int) -> None:

@@ -81,6 +81,8 @@ def check_messages(thread: Thread, history: History, heard: int) -> dict[str, Me
         law(message.is_purged == purged, "a purged turn stays purged", message_id)
         if not purged:
             law(message.rev == max(form.rev for form in forms), "the fuller form of a turn wins", message_id)
+    landed = [(message.job_id, message.content) for message in kept.values() if message.job_id]
+    law(len(landed) == len(set(landed)), "a result lands once", landed)
     return kept
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from hypothesis import note
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from raddle.model.threads.delta import delta_from_json, delta_to_json
 from raddle.model.threads.thread import Thread, diff, merge
@@ -45,19 +45,20 @@ THEMES = st.one_of(
 
 
 class MergeMachine(RuleBasedStateMachine):
-    """`stories`: the edits of this run."""
+    """`stories`, `accidents`: what people do and what befalls them in this run."""
 
     def __init__(self) -> None:
         super().__init__()
         self.world = World()
         self.replicas = [Replica(name, self.world) for name in "abc"]
         self.hubs = [WatchedHub(name, self.world, THREAD_ID) for name in ("hub1", "hub2")]
-        self.stories: list[str] = ["append"]
+        self.stories: list[str] = []
+        self.accidents: list[str] = []
         self.has_failed = False
 
-    @initialize(stories=THEMES)
-    def begin(self, stories: list[str]) -> None:
-        self.stories = stories
+    @initialize(stories=THEMES, accidents=st.lists(st.sampled_from(ACCIDENTS), max_size=4, unique=True))
+    def begin(self, stories: list[str], accidents: list[str]) -> None:
+        self.stories, self.accidents = stories, accidents
 
     @contextmanager
     def step(self) -> Iterator[None]:
@@ -151,10 +152,12 @@ class MergeMachine(RuleBasedStateMachine):
                 each.push(at_hub)
             self._check(one, other, at_hub)
 
-    @rule(accident=st.sampled_from(ACCIDENTS), device=DEVICES, hub=HUBS, pick=PICKS)
-    def accident(self, accident: str, device: int, hub: int, pick: int) -> None:
+    @precondition(lambda self: self.accidents)
+    @rule(which=KINDS, device=DEVICES, hub=HUBS, pick=PICKS)
+    def accident(self, which: int, device: int, hub: int, pick: int) -> None:
         with self.step():
             replica, at_hub = self.replicas[device], self._hub(device, hub)
+            accident = self.accidents[which % len(self.accidents)]
             replica.say(f"{accident}, {at_hub.name}, {pick}")
             getattr(self, f"_{accident}")(replica, at_hub, pick)
             self._check(replica, at_hub)

@@ -119,7 +119,7 @@ def test_a_summary_is_the_title_if_it_is_of_this_session() -> None:
 
 def test_a_sub_agent_tells_only_that_the_session_was_active() -> None:
     reading = read(ClaudeCode(), named("agent-a1b2c3d.jsonl", SESSION, "subagents"), a_sub_agent().data)
-    assert [path for path, _, _ in reading.ending.registers] == ["updated_at", "last_activity_at"]
+    assert [path for path, _, _ in reading.ending.registers] == ["source", "updated_at", "last_activity_at"]
 
 
 @pytest.mark.parametrize(

@@ -381,5 +381,5 @@ def test_a_long_session_keeps_a_small_state(count: int) -> None:
         session.user(f"prompt {number}")
         session.says(starts(f"call-{number:030}", f"task {number}"), message=f"m{number}")
     reading = imported(session)
-    assert len(reading.ending.state) < 128 << 10
+    assert len(reading.ending.state) < 160 << 10
     assert len(reading.path()) == 2 * count

@@ -32,7 +32,9 @@ def test_a_damaged_file_is_kept_beside_itself_and_is_no_thread_file_any_more() -
     assert broken.suffix != ".json"
 
 
-@pytest.mark.parametrize("hostile", ["../../etc/passwd", "", "T-", f"{ID}/../x", f"{ID}\n", f"{ID}\0", "/etc/passwd"])
+@pytest.mark.parametrize(
+    "hostile", ["../../etc/passwd", "", "T-", f"{ID}/../x", f"{ID}\n", f"{ID}\0", "/etc/passwd"]
+)
 def test_no_path_is_made_from_what_is_no_id(hostile: str) -> None:
     paths = paths_of()
     for make in (paths.thread_file, paths.journal_file, paths.previous_file, paths.blob_file):

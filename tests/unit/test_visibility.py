@@ -111,7 +111,9 @@ def test_a_visibility_is_read_in_either_spelling_and_any_case(text: str, name: s
     assert readers(text) == readers(name)
 
 
-@pytest.mark.parametrize("text", ["", "org", "publik", "organizations", "organisationorganisation", "x" * 999])
+@pytest.mark.parametrize(
+    "text", ["", "org", "publik", "organizations", "organisationorganisation", "x" * 999]
+)
 def test_what_is_no_visibility_is_refused_with_the_ones_there_are(text: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         parse_visibility(text)

@@ -117,6 +117,16 @@ def read_git(workspace: Path, *, timeout: float = 10.0) -> GitSnapshot | None:
     )
 
 
+def read_remote(workspace: Path) -> str | None:
+    """The slug of the remote of the repository that `workspace` lies in; None where there is none. Never an error."""
+    if _root_above(workspace) is None:
+        return None
+    try:
+        return _remote(workspace)
+    except RaddleError:  # no git, or the folder has gone meanwhile
+        return None
+
+
 def _root_above(workspace: Path) -> Path | None:
     """The folder at or above `workspace` that has a `.git` or is a bare repository; spares a process."""
     try:

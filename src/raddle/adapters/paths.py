@@ -78,7 +78,7 @@ class Paths(Struct, frozen=True, kw_only=True):
 
     @property
     def device_locks_dir(self) -> Path:
-        """The lock file of the device file; apart from `locks_dir`, since a Mac has one folder for data and state."""
+        """The lock of the device file; not in `locks_dir`: a Mac has one folder for data and state."""
         return self.state_dir / "device-locks"
 
     @property

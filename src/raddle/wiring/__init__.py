@@ -6,6 +6,7 @@ Everything here is made when it is first asked for, so that `raddle list` opens 
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -23,12 +24,18 @@ if TYPE_CHECKING:
     from raddle.actions.importing.rules import Rules
     from raddle.adapters.blobs.directory import BlobDirectory
     from raddle.adapters.local_store.active_branches import ActiveBranches
+    from raddle.adapters.local_store.active_branches import ActiveBranches
     from raddle.adapters.local_store.import_ledger import ImportLedger
     from raddle.adapters.local_store.search_index import SearchIndex
     from raddle.adapters.local_store.thread_files import ThreadFiles
     from raddle.adapters.locks import LockFiles
     from raddle.model.threads.edits import Author
     from raddle.model.threads.search_answer import SearchAnswer
+    from raddle.model.threads.summary import ThreadSummary
+    from raddle.model.threads.thread import Thread
+
+
+_SHORT = 10
 
 
 class Place(Struct, frozen=True, kw_only=True):
@@ -100,7 +107,17 @@ class Stores:
         """The search index, which takes in what was written since it was last read."""
         from raddle.adapters.local_store.search_index import SearchIndex  # noqa: PLC0415
 
-        return SearchIndex(self.paths.search_index, dirty_list=self.paths.dirty_list, load=self.threads.load)
+        index = SearchIndex(
+            self.paths.search_index,
+            dirty_list=self.paths.dirty_list,
+            load=lambda thread_id: self.threads.load(thread_id),
+            clock=self.clock,
+        )
+        if index.stale():
+            from raddle.wiring.care import fill_index  # noqa: PLC0415
+
+            fill_index(index, self.threads)
+        return index
 
     @functools.cached_property
     def blobs(self) -> BlobDirectory:
@@ -112,8 +129,7 @@ class Stores:
     @functools.cached_property
     def ledger(self) -> ImportLedger:
         """What was read of which source file."""
-        from raddle.adapters.local_store.active_branches import ActiveBranches
-    from raddle.adapters.local_store.import_ledger import ImportLedger  # noqa: PLC0415
+        from raddle.adapters.local_store.import_ledger import ImportLedger  # noqa: PLC0415
 
         return ImportLedger(self.paths.import_ledger)
 
@@ -147,13 +163,42 @@ class Stores:
 
     def find(self, query: str, *, limit: int, cursor: str = "") -> SearchAnswer:
         """What a query as typed finds here."""
-        from raddle.model.threads.query import parse  # noqa: PLC0415
+        return self.index.search(query, limit=limit, cursor=cursor)
 
-        return self.index.search(parse(query, now=self.clock()), limit=limit, cursor=cursor)
+    def listed(self, query: str = "", *, limit: int | None, with_archived: bool = False) -> list[ThreadSummary]:
+        """Summaries for a list, pins first, newest activity first."""
+        return self.index.list(query or None, limit=limit, include_archived=with_archived)
+
+    def deleted(self) -> list[ThreadSummary]:
+        """Deleted threads, which no index holds; the newest activity first."""
+        away = set(self.threads.ids()) - self.index.ids()
+        threads = [thread for thread in map(self.threads.load, away) if thread.is_deleted]
+        return sorted((thread.summary() for thread in threads), key=lambda row: row.last_activity_at, reverse=True)
+
+    def notes_on(self, thread: Thread) -> list[str]:
+        """What a reader of this thread should know besides: that its source changed, that values clash."""
+        notes = []
+        if thread.source is not None:
+            rewritten = {path for path, segment in self.ledger.segments_of(thread.id) if segment.generation}
+            if rewritten:
+                notes.append("its source was rewritten since it was first imported; what it said before is kept here")
+        for conflict in thread.conflicts:
+            values = ", ".join(str(value) for value in conflict.values)
+            notes.append(f"{conflict.path} was set to several values at once ({values}); set it again to settle it")
+        return notes
+
+    def active_leaf(self, thread: Thread) -> str:
+        """The newest message of the branch that this device switched to; empty where it did not."""
+        from raddle.actions.threads import leaf_of  # noqa: PLC0415
+
+        chosen = self.active.get(thread.id)
+        return leaf_of(thread, chosen) if chosen in thread.tree else ""
 
     def short_id(self, thread_id: str) -> str:
-        """The shortest start of an id that names only that thread, and is long enough to stay so for a while."""
-        return self.index.short_id(thread_id)
+        """The shortest start of an id that names only that thread, of at least ten characters."""
+        near = [other for other in self.index.resolve_prefix(thread_id[:_SHORT]) if other != thread_id]
+        shared = max((len(os.path.commonprefix([thread_id, other])) for other in near), default=0)
+        return thread_id[: max(_SHORT, shared + 1)]
 
     def place(self) -> Place:
         """The workspace that the process stands in, with its git facts and the rules that hold there."""

@@ -225,7 +225,7 @@ def converted_of(
     is_new: bool = False,
 ) -> Converted:
     """What was read, as the run wants it."""
-    problems = ()
+    problems: tuple[FileProblem, ...] = ()
     if read.other_agent:
         reason = f"this is a session of {read.other_agent}, not of {importer.label}: not read here"
         problems = (FileProblem(path=plan.files[0].path, reason=reason),)

@@ -6,6 +6,7 @@ The desk below is the one place where threads, blobs, index and ledger are writt
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 from collections.abc import Iterator, Sequence
@@ -22,7 +23,7 @@ from raddle.actions.importing.session import read_session
 from raddle.adapters.agent_homes.discovery import find_at, find_in_homes, name_of
 from raddle.adapters.agent_homes.source_bytes import SourceBytes
 from raddle.adapters.files import make_folder
-from raddle.adapters.local_store.search_index import Bulk
+from raddle.adapters.local_store.search_bulk import Bulk
 from raddle.adapters.local_store.thread_files import ThreadFiles
 from raddle.adapters.workers import answers
 from raddle.model.errors import InvalidInput, NotFound
@@ -70,8 +71,8 @@ def import_sessions(
         if not plan.sessions:
             return run_import(plan, left_out, stores.ledger, _Idle(), progress)
         make_folder(stores.paths.threads_dir)
-        desk = _Desk(stores, revive=revive)
-        return run_import(plan, left_out, stores.ledger, desk, progress)
+        with contextlib.ExitStack() as stack:
+            return run_import(plan, left_out, stores.ledger, _Desk(stores, stack, revive=revive), progress)
 
 
 def _plan(stores: Stores, what: Sequence[str], since: str | None) -> tuple[Plan, list[LeftOut]]:
@@ -117,8 +118,9 @@ class _Idle:
 class _Desk:
     """Reads sessions and stores what they become (the port `Desk` of `run`)."""
 
-    def __init__(self, stores: Stores, *, revive: bool) -> None:
+    def __init__(self, stores: Stores, stack: contextlib.ExitStack, *, revive: bool) -> None:
         self._stores = stores
+        self._stack = stack
         self._threads = ThreadFiles(stores.paths, stores.locks, stores.author, changed=self._changed)
         self._remotes = Remotes()
         self._purged = set() if revive else stores.ledger.purged()
@@ -143,14 +145,14 @@ class _Desk:
         )
         processes = 0 if total <= SMALL_BYTES else min(os.cpu_count() or 1, 4)
         tasks = (encode_task(session) for session in sessions)
-        with self._stores.index.bulk() as bulk:
-            self._bulk = bulk
-            for answer in answers(functools.partial(convert_session, setup), tasks, processes=processes):
-                told = decode_answer(answer)
-                if isinstance(told, Rows):
-                    bulk.add(told.session, told.rows)
-                else:
-                    yield self._done(told, bulk)
+        # Open until the whole run is over: what is converted last is still to be placed and committed.
+        self._bulk = bulk = self._stack.enter_context(self._stores.index.bulk())
+        for answer in answers(functools.partial(convert_session, setup), tasks, processes=processes):
+            told = decode_answer(answer)
+            if isinstance(told, Rows):
+                bulk.add(told.session, told.rows)
+            else:
+                yield self._done(told, bulk)
 
     def _done(self, done: Done, bulk: Bulk) -> Converted:
         converted = done.converted

@@ -28,8 +28,8 @@ def purge_removed(stores: Stores, thread_id: str) -> int:
         purged = editor.purge(message.id for message in removed)
     segments = _segments(stores, thread_id)
     stores.ledger.forget_segments(thread_id)
-    # The words still stand in the journal and the earlier revision: two folds put both behind the erasure.
-    stores.threads.erase_history(thread_id)
+    # The words still stand in the journal and the earlier revision.
+    stores.threads.scrub(thread_id)
     _drop(stores, thread_id, [*segments, *blobs])
     return len(purged)
 

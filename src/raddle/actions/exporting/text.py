@@ -13,6 +13,7 @@ from raddle.actions.exporting.wording import (
     attachment_text,
     counted,
     hint_of,
+    role_label,
     section_title,
     turn_label,
 )
@@ -22,6 +23,8 @@ from raddle.model.threads.thread import Thread
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _INDENT = "    "
+_MARGIN = "  "
+"""Before every line that somebody said, so that none can be taken for the heading of a turn."""
 
 
 def to_text(thread: Thread, leaf: str | None = None) -> bytes:
@@ -57,16 +60,16 @@ def _turn(turn: Turn) -> Iterator[str]:
     yield ""
     yield f"[{turn.number}] {_line(turn_label(turn))}"
     for exchange in turn.exchanges:
-        yield from _exchange(exchange, "")
+        yield from _exchange(exchange, _MARGIN)
     for sub_agent in turn.sub_agents:
-        yield f"{_INDENT}sub-agent:"
+        yield f"{_MARGIN}sub-agent:"
         for exchange in sub_agent:
-            yield f"{_INDENT}[{_line(exchange.message.role)}]"
-            yield from _exchange(exchange, _INDENT)
+            yield f"{_INDENT}{_line(role_label(exchange.message.role))}"
+            yield from _exchange(exchange, _INDENT + _MARGIN)
     if turn.forks:
-        yield f"{_INDENT}also answered in line {', '.join(map(str, turn.forks))}"
+        yield f"  (also answered in line {', '.join(map(str, turn.forks))})"
     if turn.hidden_forks:
-        yield f"{_INDENT}{counted(turn.hidden_forks, 'other answer')} left out"
+        yield f"  ({counted(turn.hidden_forks, 'other answer')} left out)"
 
 
 def _exchange(exchange: Exchange, indent: str) -> Iterator[str]:
@@ -75,18 +78,18 @@ def _exchange(exchange: Exchange, indent: str) -> Iterator[str]:
         yield f"{indent}(erased)"
         return
     if exchange.is_orphan:
-        yield f"{indent}  < {_line(message.tool_name or 'tool')} (its call is not here)"
+        yield f"{indent}< {_line(message.tool_name or 'tool')} (its call is not here)"
         yield from _body(message.content, indent + _INDENT)
     elif message.content.strip():
         yield from _body(message.content, indent)
     for attachment in message.attachments:
-        yield f"{indent}  + {_line(attachment_text(attachment))}"
+        yield f"{indent}+ {_line(attachment_text(attachment))}"
     for call, result in zip(message.tool_calls, exchange.results, strict=True):
-        yield f"{indent}  > {_line(call.tool_name)} {_line(hint_of(call.arguments_json))}".rstrip()
+        yield f"{indent}> {_line(call.tool_name)} {_line(hint_of(call.arguments_json))}".rstrip()
         if not isinstance(call.arguments_json, str | None):
             yield from _body(arguments_text(call.arguments_json), indent + _INDENT)
         failed = " (failed)" if result is not None and result.is_error else ""
-        yield f"{indent}  <{failed}{'' if result is not None else f' {NO_RESULT}'}"
+        yield f"{indent}<{failed}{'' if result is not None else f' {NO_RESULT}'}"
         if result is not None:
             yield from _body("(erased)" if result.is_purged else result.content, indent + _INDENT)
 

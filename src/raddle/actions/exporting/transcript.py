@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from raddle.model.clock import parse_time
+from raddle.model.clock import format_time, parse_time
 from raddle.model.errors import NotFound
 from raddle.model.threads.branching import list_branches
 from raddle.model.threads.message import NOTICE, Message
@@ -78,7 +78,8 @@ def transcript_of(thread: Thread, leaf: str | None = None) -> Transcript:
 
 def minute(time: str) -> str:
     """RFC 3339 text as `2026-11-30 09:52 UTC`; empty where it is no time."""
-    return "" if parse_time(time) is None else f"{time[:10]} {time[11:16]} UTC"
+    microseconds = parse_time(time)
+    return "" if microseconds is None else format_time(microseconds)[:16].replace("T", " ") + " UTC"
 
 
 def _lines(thread: Thread, leaf: str | None) -> list[list[Message]]:
@@ -125,7 +126,7 @@ class _Layout:
         self.turn_of: dict[str, int] = {}
         self._tree = thread.tree
         self._is_part = is_part
-        self._starts = {line[0].id: number for number, line in enumerate(lines, 1)}
+        self._starts = {} if is_part else {line[0].id: number for number, line in enumerate(lines, 1)}
         self._count = 0
 
     def turns(self, line: list[Message]) -> list[Turn]:
@@ -164,9 +165,7 @@ class _Layout:
                 for message, child in answers
                 if child.is_sidechain and not message.is_sidechain
             ),
-            forks=()
-            if self._is_part
-            else tuple(self._starts[name] for name in others if name in self._starts),
+            forks=tuple(sorted(self._starts[name] for name in others if name in self._starts)),
             hidden_forks=len(others) if self._is_part else 0,
         )
 

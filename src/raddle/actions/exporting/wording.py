@@ -1,4 +1,4 @@
-"""What a transcript calls things, the same in every readable form: roles, turns, lines, calls, attachments."""
+"""What a transcript calls things, the same in every readable form: roles, turns, lines, calls, files."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def section_title(section: Section) -> str:
     name = section.name or f"Line {section.number}"
     if section.is_lost:
         return f"{name}: lost and found (what it answers is not there)"
-    return (
-        f"{name}: another answer to turn {section.after}" if section.after else f"{name}: another beginning"
-    )
+    if section.after:
+        return f"{name}: another answer to turn {section.after}"
+    return f"{name}: another beginning"
 
 
 def turn_label(turn: Turn) -> str:
@@ -41,10 +41,8 @@ def attachment_text(attachment: Attachment) -> str:
     """An attachment in words: `Attachment: shot.png (image/png, 12,345 bytes)`."""
     facts = [attachment.media_type] if attachment.media_type else []
     facts.append(counted(attachment.size, "byte"))
-    what = (
-        "The whole text" if attachment.is_body else f"Attachment: {attachment.name or attachment.sha256[:12]}"
-    )
-    return f"{what} ({', '.join(facts)})"
+    name = attachment.name or attachment.sha256[:12]
+    return f"{'The whole text' if attachment.is_body else f'Attachment: {name}'} ({', '.join(facts)})"
 
 
 def arguments_text(arguments: Any) -> str:
@@ -55,9 +53,7 @@ def arguments_text(arguments: Any) -> str:
 
 
 def hint_of(arguments: Any) -> str:
-    """The first text among a call's arguments, in one line: mostly the command, path or pattern it is
-    about.
-    """
+    """The first text among a call's arguments, in one line: mostly a command, a path or a pattern."""
     values = arguments.values() if isinstance(arguments, dict) else [arguments]
     text = next((value for value in values if isinstance(value, str) and value.strip()), "")
     line = " ".join(text.split())

@@ -13,6 +13,7 @@ from raddle.actions.importing.claude_code_reader import ClaudeCodeReader, decode
 from raddle.actions.importing.claude_code_weaver import AGENT, agent_id_in
 from raddle.actions.importing.importer import Home, Links, Lookup, Place, SourceName
 
+_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\Z")
 _SESSION_ID = re.compile(rb'"sessionId" ?: ?"([^"\\]{1,200})"')
 
 
@@ -37,7 +38,8 @@ class ClaudeCode:
             return Place(session=session_folder(source) or in_content, is_part=True)
         if session_folder(source):
             return None
-        return Place(session=in_content or source.name.rpartition(".")[0])
+        stem = source.name.rpartition(".")[0]
+        return Place(session=stem if _UUID.match(stem) else in_content or stem)
 
     def open(
         self,

@@ -14,7 +14,8 @@ from raddle.actions.importing.claude_code_lines import OutcomeLine, ProgressLine
 from raddle.actions.importing.importer import Anchor, Links
 from raddle.model.threads.message import ToolCall
 
-_REMEMBERED = 256
+_REMEMBERED = 512
+"""Calls that are remembered: a state grows by some 150 bytes for each."""
 _STARTERS = frozenset(("Task", "Agent", "Workflow"))
 _AGENT_ID = re.compile(r"\bagentId: ?([A-Za-z0-9_-]+)")
 _RUN = "run:"

@@ -46,16 +46,15 @@ class Facts(Struct, array_like=True):
     created: int = 0
     active: int = 0
     now: int = 0
-    """The time of the last line that had one."""
+    """The greatest time of a line so far: a clock that steps back makes no later value an earlier write."""
     summaries: list[tuple[str, str]] = field(default_factory=list)
     """(uuid of a leaf, summary) of summaries whose leaf has not been seen."""
 
 
 def see(facts: Facts, entry: Entry, at: int) -> None:
     """Take in what a line of the main conversation says beside its words. `at`: its time, or 0."""
-    if at:
-        facts.now = at
-        facts.created = facts.created or at
+    facts.now = max(facts.now, at)
+    facts.created = facts.created or at
     _hold(facts.cwd, entry.cwd, facts.now)
     _hold(facts.version, entry.version, facts.now)
     _hold(facts.branch, entry.git_branch, facts.now)
@@ -70,11 +69,12 @@ def see(facts: Facts, entry: Entry, at: int) -> None:
 
 def _hold(fact: Fact, value: str | None, n: int) -> None:
     if value and value != fact.value:
-        fact.value, fact.n = value, n
+        fact.value, fact.n = value, max(n, fact.n + 1)
 
 
 def be_active(facts: Facts, at: int) -> None:
-    """A message was written at `at`."""
+    """Something was said at `at`."""
+    facts.created = facts.created or at
     facts.active = max(facts.active, at)
 
 
@@ -119,10 +119,9 @@ def see_leaf(facts: Facts, uuid: str) -> None:
 
 
 def writes_of(facts: Facts, agent: str, session_id: str, *, is_part: bool) -> tuple[Write, ...]:
-    """The registers, at most one write a path. A part knows only that the session was active."""
-    writes: list[Write] = []
+    """The registers, at most one write a path. A part knows only whose it is, and when it was active."""
+    writes: list[Write] = [("source", facts.created, {"agent": agent, "session_id": session_id})]
     if not is_part:
-        _add(writes, "source", facts.created, {"agent": agent, "session_id": session_id})
         _add(writes, "created_at", facts.created, format_time(facts.created) if facts.created else None)
         _add(writes, "title", facts.title.n, facts.title.value)
         _add(writes, "workspace_root", facts.workspace_root.n, facts.workspace_root.value)

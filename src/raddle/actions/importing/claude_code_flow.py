@@ -118,8 +118,7 @@ class Flow:
 
 def folded(message: Message, part: Part, usage: Usage | None) -> Message:
     """`message` with one more part of it; a line that adds nothing is not counted in `rev`."""
-    known = {call.id for call in message.tool_calls if call.id}
-    calls = tuple(call for call in part.tool_calls if call.id not in known)
+    calls = tuple(call for call in part.tool_calls if call not in message.tool_calls)
     words = "" if part.content == message.content else part.content
     thoughts = "" if part.thinking == message.thinking else part.thinking
     most = _most(message.usage, usage)

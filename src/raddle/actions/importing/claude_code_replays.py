@@ -10,7 +10,7 @@ from collections import deque
 
 from msgspec import Raw, Struct
 
-_KEPT = 512
+_KEPT = 384
 _BEFORE_ALL = -(1 << 62)
 
 

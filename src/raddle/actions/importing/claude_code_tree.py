@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-RECENT, ANCHORS, STRANDS = 512, 512, 64
+RECENT, ANCHORS, STRANDS = 256, 256, 64
 """Lines, lines a person may return to, and strands that are remembered."""
 
 Uuid = bytes

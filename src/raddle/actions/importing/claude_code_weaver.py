@@ -26,7 +26,7 @@ from raddle.model.threads.message import NOTICE, Message, ToolCall, Usage
 AGENT = "claude-code"
 PROVIDER = "anthropic"
 
-_CALLS = 256
+_CALLS = 128
 _SILENT = 32
 
 
@@ -85,6 +85,8 @@ class Weaver:
         else:
             self.tangle.remember(entry.uuid, spot)
             see_leaf(self.facts, entry.uuid)
+            if at is not None:
+                be_active(self.facts, at)
 
     def pass_over(self, entry: Entry) -> None:
         """A line without words: what names it as parent stands where it stands."""
@@ -148,8 +150,6 @@ class Weaver:
             self._type(entry, part, number)
         message_id = self._id(entry, part, uuid)
         stand = tangle.append(number, message_id, at=at, is_notice=part.kind == NOTICE, is_typed=is_typed)
-        if at is not None:
-            be_active(self.facts, at)
         said = entry.message
         model = said.model if said is not None and part.role == ASSISTANT and part.kind != NOTICE else ""
         call = self.calls.get(part.tool_call_id)

@@ -28,6 +28,7 @@ from raddle.model.threads.delta import Delta
 from raddle.model.threads.edits import Author
 from raddle.model.threads.message import Message
 from raddle.model.threads.thread import Thread
+from raddle.model.threads.tree import TWIN_OF
 
 _JOURNAL_NAME = re.compile(r"(T-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.journal(?:\.prev)?\Z")
 _HALF_MADE = re.compile(r"\.raddle-.*\.tmp\Z")
@@ -149,7 +150,7 @@ def _lost(files: Files, thread: Thread) -> Iterator[Finding]:
     if tops:
         names = ", ".join(message.id for message in tops[:5]) + (", …" if len(tops) > 5 else "")
         count = len(thread.tree.lost())
-        what = f"{count} messages stand under no root turn (no parent, or a circle): {names}"
+        what = f"{count} messages have no place in the tree (no parent, a circle, an id twice): {names}"
         yield Finding(path=str(files.json), what=what)
 
 
@@ -167,10 +168,18 @@ def _tops(thread: Thread) -> list[Message]:
 
 
 def _as_roots(thread: Thread) -> Delta:
-    """The tops as root turns; the greater `rev` makes that hold on every device."""
-    tops = _tops(thread)
-    roots = tuple(msgspec.structs.replace(top, parent_id=None, rev=top.rev + 1) for top in tops)
-    return Delta(base_version=thread.version, version=thread.version + 1, messages=roots)
+    """The tops as root turns; the greater `rev` makes that hold on every device.
+
+    A second message of one id whose parent is in its place stays there: it is only no longer called lost.
+    """
+    lost = {message.id for message in thread.tree.lost()}
+    placed = []
+    for top in _tops(thread):
+        stays = top.parent_id in thread.tree and top.parent_id not in lost
+        extra = {key: value for key, value in top.extra.items() if key != TWIN_OF}
+        parent_id = top.parent_id if stays else None
+        placed.append(msgspec.structs.replace(top, parent_id=parent_id, rev=top.rev + 1, extra=extra))
+    return Delta(base_version=thread.version, version=thread.version + 1, messages=tuple(placed))
 
 
 def _set_aside_before(paths: Paths) -> Iterator[Finding]:

@@ -22,12 +22,12 @@ class Book:
         self._text = b"\n"
         self._read: tuple[int, int] | None = None
 
-    def containing(self, fragment: str) -> list[str]:
-        """The tokens that contain `fragment` (folded, lower-case, without white space), each once."""
+    def containing(self, fragment: str, *, most: int) -> list[str]:
+        """The tokens that contain `fragment` (folded, lower-case, without white space), each once; at most `most`."""
         text, sought = self._load(), fragment.encode()
         found: dict[bytes, None] = {}
         at = text.find(sought)
-        while at >= 0:
+        while at >= 0 and len(found) < most:
             end = text.index(b"\n", at)
             found[text[text.rindex(b"\n", 0, at + 1) + 1 : end]] = None
             at = text.find(sought, end)
@@ -76,7 +76,9 @@ class Book:
         return stored
 
     def _all_terms(self) -> set[bytes]:
-        return {term for (terms,) in self._sql.execute("SELECT terms FROM book") for term in terms.split(b"\n")}
+        return {
+            term for (terms,) in self._sql.execute("SELECT terms FROM book") for term in terms.split(b"\n")
+        }
 
     def _rewrite(self, terms: set[bytes]) -> None:
         self._sql.execute("DELETE FROM book")
@@ -85,7 +87,9 @@ class Book:
         self._read = None
 
     def _load(self) -> bytes:
-        now = self._sql.execute("SELECT coalesce(max(part), 0), coalesce(sum(length(terms)), 0) FROM book").fetchone()
+        now = self._sql.execute(
+            "SELECT coalesce(max(part), 0), coalesce(sum(length(terms)), 0) FROM book"
+        ).fetchone()
         if now != self._read:
             parts = [terms for (terms,) in self._sql.execute("SELECT terms FROM book")]
             self._text = b"\n" + b"".join(terms + b"\n" for terms in parts)

@@ -22,7 +22,20 @@ FORMAT = f"1.{CUT_VERSION}"
 BUSY_SECONDS = 20.0
 _CACHE_KILOBYTES = 32 << 10
 _MAPPED_BYTES = 1 << 30
-_NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "lustre", "fuse.sshfs", "ncpfs", "beegfs"}
+_NETWORK = {
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "smbfs",
+    "9p",
+    "afs",
+    "ceph",
+    "lustre",
+    "fuse.sshfs",
+    "ncpfs",
+    "beegfs",
+}
 
 
 def is_on_network(path: Path) -> bool:
@@ -114,7 +127,9 @@ class Database:
             if _is_busy(error):
                 raise IndexBusy(self.path) from error
             if "disk is full" in str(error) or "readonly" in str(error):
-                raise StorageError(f"cannot write {self.path}: {error}", "make room, or set RADDLE_CACHE_DIR") from error
+                raise StorageError(
+                    f"cannot write {self.path}: {error}", "make room, or set RADDLE_CACHE_DIR"
+                ) from error
             raise StorageError(f"cannot read {self.path}: {error}", _REINDEX) from error
         except sqlite3.DatabaseError as error:
             raise StorageError(f"{self.path} is damaged: {error}", _REINDEX) from error
@@ -131,7 +146,9 @@ class Database:
         except sqlite3.OperationalError as error:
             if _is_busy(error):
                 raise IndexBusy(self.path) from error
-            raise StorageError(f"cannot open {self.path}: {error}", "check who owns it, or set RADDLE_CACHE_DIR") from error
+            raise StorageError(
+                f"cannot open {self.path}: {error}", "check who owns it, or set RADDLE_CACHE_DIR"
+            ) from error
         except sqlite3.DatabaseError:
             # Not a database, or a damaged one: everything in it can be made again.
             for suffix in ("", "-wal", "-shm", "-journal"):
@@ -178,7 +195,9 @@ class Database:
         """WAL, so that nobody waits; but its shared memory does not reach over a network."""
         if self._is_network(self.path.parent):
             return
-        with contextlib.suppress(sqlite3.OperationalError):  # a file system without shared memory: stays without
+        with contextlib.suppress(
+            sqlite3.OperationalError
+        ):  # a file system without shared memory: stays without
             self.sql.execute("PRAGMA journal_mode = WAL")
 
     def _check_format(self, reason: str) -> None:
@@ -219,7 +238,9 @@ class IndexBusy(StorageError):
     code = "index_busy"
 
     def __init__(self, path: Path) -> None:
-        super().__init__(f"the search index {path} is being written by another process", "try again in a moment")
+        super().__init__(
+            f"the search index {path} is being written by another process", "try again in a moment"
+        )
 
 
 _REINDEX = "build it anew: raddle doctor --reindex"
@@ -238,7 +259,9 @@ def _statements(schema: str) -> Iterator[str]:
 def _drop_all(sql: sqlite3.Connection) -> None:
     tables = sql.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
     # Virtual tables first: they take their shadow tables with them; the views of a vocabulary before what they show.
-    tables.sort(key=lambda row: (not str(row[1]).startswith("CREATE VIRTUAL"), "fts5vocab" not in str(row[1])))
+    tables.sort(
+        key=lambda row: (not str(row[1]).startswith("CREATE VIRTUAL"), "fts5vocab" not in str(row[1]))
+    )
     for name, _ in tables:
         quoted = str(name).replace('"', '""')
         if not str(name).startswith("sqlite_"):

@@ -7,6 +7,7 @@ them one by one.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from raddle.adapters.local_store.search_blocks import SLOT_BITS
@@ -55,6 +56,6 @@ class ThreadMap:
         slot = self.slots.get(row >> SLOT_BITS)
         return None if slot is None else slot.thread
 
-    def newest_first(self, threads: set[int] | frozenset[int]) -> list[int]:
+    def newest_first(self, threads: Iterable[int]) -> list[int]:
         """Thread numbers by activity, then id: the order of hits that are not ranked."""
         return sorted(threads, key=lambda number: (-self.threads[number].activity, self.threads[number].id))

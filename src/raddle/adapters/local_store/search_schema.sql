@@ -13,7 +13,7 @@ CREATE TABLE threads (
 );
 
 -- 1,024 places for messages of one thread: message row = slot * 1024 + place. Small, since all of it is read
--- at once; what belongs to single messages is in `marks`. Times in microseconds, null where nobody knows.
+-- at once; what belongs to single messages is in `marks`. Times in microseconds, null where the time of any of its messages is unknown.
 CREATE TABLE slots (
   slot INTEGER PRIMARY KEY,
   thread INTEGER NOT NULL,

@@ -39,7 +39,9 @@ PINNED, PRIVATE, ARCHIVED = 1, 2, 4
 _INSERT = f"INSERT INTO words (rowid, {word_columns.names}) VALUES ({word_columns.marks})"
 _DELETE = f"INSERT INTO words (words, rowid, {word_columns.names}) VALUES ('delete', {word_columns.marks})"
 _INSERT_HEADER = f"INSERT INTO headers (rowid, {header_columns.names}) VALUES ({header_columns.marks})"
-_DELETE_HEADER = f"INSERT INTO headers (headers, rowid, {header_columns.names}) VALUES ('delete', {header_columns.marks})"
+_DELETE_HEADER = (
+    f"INSERT INTO headers (headers, rowid, {header_columns.names}) VALUES ('delete', {header_columns.marks})"
+)
 _ROWS_AT_ONCE = 512
 
 encode_summary = msgspec.msgpack.Encoder().encode
@@ -61,7 +63,9 @@ class SlotNumbers:
 class RowWriter:
     """Appends messages to one thread, in memory that does not grow with it. `flush` before anybody reads."""
 
-    def __init__(self, sql: sqlite3.Connection, thread: int, numbers: SlotNumbers, slot: Slot | None = None) -> None:
+    def __init__(
+        self, sql: sqlite3.Connection, thread: int, numbers: SlotNumbers, slot: Slot | None = None
+    ) -> None:
         self._sql = sql
         self._thread = thread
         self._numbers = numbers
@@ -79,7 +83,11 @@ class RowWriter:
         slot = self._slot
         # FTS5 writes out all it holds in memory when row numbers go back: a slot that is no longer the last
         # is not gone on with, or two sessions imported side by side would make a segment of every batch.
-        if slot is None or len(slot) >= SLOT_ROWS or (not self._is_changed and slot.slot != self._numbers.last):
+        if (
+            slot is None
+            or len(slot) >= SLOT_ROWS
+            or (not self._is_changed and slot.slot != self._numbers.last)
+        ):
             self.flush()
             slot = self._slot = Slot(self._numbers.take())
         self._is_changed = True
@@ -126,12 +134,20 @@ class RowWriter:
 def save_slot(sql: sqlite3.Connection, thread: int, slot: Slot) -> None:
     """Write a slot and what a search asks of it at once."""
     live = [mark for mark in slot.marks if not mark & GONE]
-    times = [time for mark, order in zip(slot.marks, slot.orders, strict=True)
-             if not mark & GONE and (time := time_of(order)) is not None]
+    times = [time_of(order) for mark, order in zip(slot.marks, slot.orders, strict=True) if not mark & GONE]
+    known = [time for time in times if time is not None] if None not in times else []
     removed = sum(1 for mark in live if mark & REMOVED)
     sql.execute(
         "INSERT OR REPLACE INTO slots VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (slot.slot, thread, len(slot), len(live), removed, min(times, default=None), max(times, default=None)),
+        (
+            slot.slot,
+            thread,
+            len(slot),
+            len(live),
+            removed,
+            min(known, default=None),
+            max(known, default=None),
+        ),
     )
     sql.execute(
         "INSERT OR REPLACE INTO marks VALUES (?, ?, ?, ?)",
@@ -179,7 +195,9 @@ def remove_thread(sql: sqlite3.Connection, thread: int) -> None:
     cutter = Cutter(collect=False)
     for (slot,) in sql.execute("SELECT slot FROM slots WHERE thread = ?", (thread,)).fetchall():
         first, last = slot << SLOT_BITS, (slot + 1) << SLOT_BITS
-        for start, data in sql.execute("SELECT first, data FROM blocks WHERE first >= ? AND first < ?", (first, last)):
+        for start, data in sql.execute(
+            "SELECT first, data FROM blocks WHERE first >= ? AND first < ?", (first, last)
+        ):
             texts = ((start + at, text) for at, text in enumerate(decompressed(data)) if text is not None)
             sql.executemany(_DELETE, ((row, *word_columns.of(cut_row(text, cutter))) for row, text in texts))
         sql.execute("DELETE FROM blocks WHERE first >= ? AND first < ?", (first, last))
@@ -194,7 +212,8 @@ class ThreadChange:
     def __init__(self, sql: sqlite3.Connection, thread: int) -> None:
         self._sql = sql
         self._thread = thread
-        self._slots = load_slots(sql, thread)
+        self.slots = load_slots(sql, thread)
+        """In order, as they will be saved."""
         self._changed: set[int] = set()
         self._blocks: dict[int, Block] = {}
         self._places: dict[bytes, tuple[Slot, int]] | None = None
@@ -204,7 +223,7 @@ class ThreadChange:
         key = key_of(message_id)
         if self._places is not None:
             return self._places.get(key)
-        for slot in self._slots:
+        for slot in self.slots:
             place = slot.find(key)
             if place is not None:
                 return slot, place
@@ -212,8 +231,12 @@ class ThreadChange:
 
     def expect_many(self) -> None:
         """Many messages will be looked for: a table of all of them is worth its making."""
-        self._places = {slot.key(at): (slot, at) for slot in self._slots for at in range(len(slot))
-                        if not slot.marks[at] & GONE}
+        self._places = {
+            slot.key(at): (slot, at)
+            for slot in self.slots
+            for at in range(len(slot))
+            if not slot.marks[at] & GONE
+        }
 
     def replace(self, slot: Slot, place: int, row: IndexRow) -> None:
         """Another form of a message in the place of the one that is there."""
@@ -233,7 +256,7 @@ class ThreadChange:
     def drop_all_but(self, kept: Iterable[str]) -> None:
         """Whatever is not among these ids is no longer in the thread."""
         keys = {key_of(message_id) for message_id in kept}
-        for slot in self._slots:
+        for slot in self.slots:
             for place in range(len(slot)):
                 if not slot.marks[place] & GONE and slot.key(place) not in keys:
                     self.drop(slot, place)
@@ -241,7 +264,7 @@ class ThreadChange:
     def set_removed(self, removed: Collection[str]) -> None:
         """These messages, and no others, are taken back."""
         keys = {key_of(message_id) for message_id in removed}
-        for slot in self._slots:
+        for slot in self.slots:
             wanted = {place for key in keys if (place := slot.find(key)) is not None}
             was = {place for place, mark in enumerate(slot.marks) if mark & REMOVED}
             for place in wanted ^ was:
@@ -251,11 +274,11 @@ class ThreadChange:
     def append(self, rows: Sequence[IndexRow], numbers: SlotNumbers) -> None:
         """Messages that are not there yet."""
         self.save()
-        writer = RowWriter(self._sql, self._thread, numbers, self._slots[-1] if self._slots else None)
+        writer = RowWriter(self._sql, self._thread, numbers, self.slots[-1] if self.slots else None)
         for row in rows:
             writer.add(row)
         writer.flush()
-        self._slots = load_slots(self._sql, self._thread)
+        self.slots = load_slots(self._sql, self._thread)
 
     def save(self) -> None:
         """Write out what changed."""
@@ -263,7 +286,7 @@ class ThreadChange:
             size, data = compressed(block)
             self._sql.execute("UPDATE blocks SET size = ?, data = ? WHERE first = ?", (size, data, first))
         self._blocks.clear()
-        for slot in self._slots:
+        for slot in self.slots:
             if slot.slot in self._changed:
                 save_slot(self._sql, self._thread, slot)
         self._changed.clear()

@@ -79,8 +79,8 @@ class QuorumFile(Struct, frozen=True, kw_only=True):
     def _writes_on(self, known: Thread) -> Iterable[Write]:
         """The file's writes that say something new.
 
-        Its program does not touch `updated` for a draft or a job, so what differs while `updated` stands still
-        is the later word.
+        Its program does not touch `updated` for a draft or a job, so what differs while `updated` stands
+        still is the later word.
         """
         written = {path for path, _, _ in self.writes}
         gone = [(path, self.n, None) for path in known.registers if _is_ours(path) and path not in written]
@@ -202,24 +202,36 @@ def _texts_of(plain: Mapping[str, Any], problems: list[str]) -> tuple[dict[str, 
 def _read_messages(thread_id: str, session_id: str, listed: list[Any], problems: list[str]) -> list[Message]:
     """The messages in the file's order, which `seq` keeps; one without an id goes under the one before it."""
     messages: list[Message] = []
+    entries: dict[str, Any] = {}
     seq = -1
     for number, entry in enumerate(listed, 1):
         if not isinstance(entry, dict):
             problems.append(f"message {number} is not an object: kept as text")
             entry = {"role": "unknown", "content": canonical_json(entry).decode()}
         found = _read_message(entry, session_id, f"message {number}", problems)
-        before = messages[-1] if messages else None
         if not found["id"]:
-            found["id"] = linear_id(thread_id, before.id if before is not None else None, entry)
-            found["parent_id"] = found["parent_id"] or (before.id if before is not None else None)
-            under = before is not None and found["parent_id"] == before.id
-            found["branch_id"] = found["branch_id"] or (
-                before.branch_id if before is not None and under else found["id"]
-            )
+            found |= _place_of(thread_id, entry, found, messages[-1] if messages else None)
+        elif entries.get(found["id"]) == entry:
+            problems.append(f"message {number} stands twice: taken once")
+            continue
+        entries.setdefault(found["id"], entry)
         time = parse_time(found["ts"])
         seq = max(time if time is not None else 0, seq + 1)
         messages.append(Message(**found, seq=None if seq == time else seq))
     return told_apart(messages, problems)
+
+
+def _place_of(
+    thread_id: str, entry: Mapping[str, Any], found: Mapping[str, Any], before: Message | None
+) -> dict[str, Any]:
+    """Id, parent and branch of a message that has no id: as the line of the list says, where it says no
+    more.
+    """
+    own_id = linear_id(thread_id, before.id if before is not None else None, entry)
+    parent_id = found["parent_id"] or (before.id if before is not None else None)
+    goes_on = before is not None and parent_id == before.id
+    line = before.branch_id if before is not None and goes_on else own_id
+    return {"id": own_id, "parent_id": parent_id, "branch_id": found["branch_id"] or line}
 
 
 def _read_message(

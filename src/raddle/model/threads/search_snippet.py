@@ -48,7 +48,9 @@ class _Finder(Struct, frozen=True):
 
 def snippet_of(query: Query, texts: Sequence[str], *, width: int = WIDTH) -> tuple[int, Snippet]:
     """Which of `texts` shows most of what `query` asks for (the earlier, where equal), and its best part."""
-    finders = [finder for term in query.terms if not term.is_negative and (finder := _finder(term)) is not None]
+    finders = [
+        finder for term in query.terms if not term.is_negative and (finder := _finder(term)) is not None
+    ]
     best, best_spans, most = -1, [], 0
     for at, text in enumerate(texts):
         spans = _spans(text, finders) if text else []

@@ -21,12 +21,12 @@ FORMATS = ("markdown", "json", "jsonl", "text", "loom", "quorum")
 @with_stores
 def export(stores: Stores, thread: str, branch: str | None, kind: str, path: str | None) -> None:
     """JSON is the thread file itself; loom and quorum open in those programs."""
-    from raddle.actions.exporting.registry import export_thread  # noqa: PLC0415
+    from raddle.actions.exporting.registry import form_named  # noqa: PLC0415
     from raddle.actions.threads import find_message  # noqa: PLC0415
 
     loaded = stores.threads.load(stores.resolve(thread))
     leaf = find_message(loaded, branch).id if branch else None
-    data = export_thread(loaded, kind, leaf)
+    data = form_named(kind).export(loaded, leaf)
     if path is None or path == "-":
         output.write_bytes(data)
         return

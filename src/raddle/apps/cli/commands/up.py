@@ -102,7 +102,7 @@ def _write_wrapper(base: Path, places: dict[str, str]) -> Path:
 
 def _worth_trying(stores: Stores) -> Iterator[Try]:
     """Up to three searches that find something here, each showing another way to search."""
-    recent = stores.index.list(limit=50)
+    recent = stores.listed(limit=50)
     candidates = [
         *(Try(word, "a word of a title") for word in _title_words(summary.title for summary in recent)),
         None,
@@ -146,7 +146,7 @@ def _repositories(summaries: Iterable[ThreadSummary]) -> list[str]:
 def _say_what_to_try(command: str, tries: list[Try], stores: Stores) -> None:
     import shlex  # noqa: PLC0415
 
-    newest = stores.index.list(limit=1)
+    newest = stores.listed(limit=1)
     if not newest:
         output.line("nothing is here yet: `raddle new` starts a thread, and `raddle import PATH` reads sessions from elsewhere")
         return

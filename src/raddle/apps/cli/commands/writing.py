@@ -47,7 +47,12 @@ def reply(stores: Stores, thread: str, text: str, parent: str, role: str, json: 
     from raddle.actions.threads import reply as say  # noqa: PLC0415
 
     thread_id = stores.resolve(thread)
+    chosen = stores.active.get(thread_id) if parent == "tip" else ""
+    if chosen:
+        parent = stores.active_leaf(stores.threads.load(thread_id)) or parent
     message = say(stores.threads, thread_id, text, parent=parent, role=role)
+    if chosen:
+        stores.active.set(thread_id, message.id)
     output.answer(json, {"id": thread_id, "message_id": message.id, "parent_id": message.parent_id}, message.id)
 
 

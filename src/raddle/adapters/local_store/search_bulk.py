@@ -1,0 +1,170 @@
+"""An import into the index: rows come in as they are cut, by session, before anybody knows which thread they are.
+
+One transaction from commit to commit, tuned for much at once. What an import that died left half done is
+seen by nobody, and taken out before the next one begins.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterable
+
+from raddle.adapters.local_store.search_blocks import GONE, SLOT_BITS, load_slots, texts_of
+from raddle.adapters.local_store.search_book import Book
+from raddle.adapters.local_store.search_database import Database
+from raddle.adapters.local_store.search_writer import (
+    RowWriter,
+    SlotNumbers,
+    ThreadChange,
+    add_thread,
+    find_thread,
+    remove_thread,
+    save_summary,
+)
+from raddle.model.threads.search_fields import IndexRow, cut_row
+from raddle.model.threads.search_text import Cutter
+from raddle.model.threads.summary import ThreadSummary
+
+_HASH_BYTES = 16 << 20
+_USUAL = {"hashsize": 1 << 20, "automerge": 4}
+_SAMPLED = 24
+
+
+class Bulk:
+    """Rows of many threads. `add` any number of times for each session, then `finish` or `forget` it."""
+
+    def __init__(self, database: Database, book: Book) -> None:
+        self._database = database
+        self._sql = database.sql
+        self._book = book
+        self._writers: dict[str, tuple[int, RowWriter]] = {}
+        self._terms: set[bytes] = set()
+        self._known: set[bytes] | None = None
+        self._sample: list[int] = []
+
+    def begin(self) -> None:
+        """Take the index for writing."""
+        with self._database.errors():
+            self._sql.execute("PRAGMA synchronous = OFF")
+            with self._database.writing():
+                for (thread,) in self._sql.execute("SELECT no FROM threads WHERE id IS NULL").fetchall():
+                    remove_thread(self._sql, thread)
+                self._book.mark_unsure(is_unsure=True)
+            self._start()
+
+    def _start(self) -> None:
+        self._database.begin()
+        self._numbers = SlotNumbers(self._sql)
+        _tune(self._sql, hashsize=_HASH_BYTES, automerge=0)
+
+    def add(self, session: str, rows: Iterable[IndexRow], removed: Collection[str] = ()) -> None:
+        """Take in messages of a session, in order or not; a message that comes again replaces its earlier form.
+
+        `removed`: ids of those that do not show.
+        """
+        opened = self._writers.get(session)
+        if opened is None:
+            thread = add_thread(self._sql)
+            opened = self._writers[session] = (thread, RowWriter(self._sql, thread, self._numbers))
+        for row in rows:
+            opened[1].add(row, is_removed=row.text.id in removed)
+            self._terms.update(row.terms.encode().split(b"\n") if row.terms else ())
+
+    def finish(self, session: str, summary: ThreadSummary) -> None:
+        """All rows of the session are in, and this is its thread: it takes the place of what the index had of it."""
+        opened = self._writers.pop(session, None)
+        thread = add_thread(self._sql) if opened is None else opened[0]
+        if opened is not None:
+            opened[1].flush()
+            _drop_earlier_forms(self._sql, thread)
+        before = find_thread(self._sql, summary.id)
+        if before is not None:
+            remove_thread(self._sql, before)
+        cutter = Cutter()
+        save_summary(self._sql, thread, summary, cutter)
+        self._terms.update(cutter.take_terms().encode().split(b"\n"))
+        if len(self._sample) < _SAMPLED:
+            self._sample.append(thread)
+
+    def forget(self, session: str) -> None:
+        """This session becomes no thread after all."""
+        opened = self._writers.pop(session, None)
+        if opened is not None:
+            opened[1].flush()
+            remove_thread(self._sql, opened[0])
+
+    def commit(self) -> None:
+        """Make what is finished visible, and safe from a crash of this process; go on after it."""
+        self._commit()
+        self._start()
+
+    def end(self) -> None:
+        """Let go of the index; sessions that were neither finished nor forgotten are forgotten."""
+        for session in list(self._writers):
+            self.forget(session)
+        self._settle_book()
+        self._commit()
+        self._sql.execute("PRAGMA synchronous = NORMAL")
+        self._sql.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    def abandon(self) -> None:
+        """Undo what was not committed."""
+        if self._sql.in_transaction:
+            self._sql.execute("ROLLBACK")
+        self._sql.execute("PRAGMA synchronous = NORMAL")
+
+    def _commit(self) -> None:
+        for _, writer in self._writers.values():
+            writer.flush()
+        self._write_terms()
+        _tune(self._sql, **_USUAL)
+        self._sql.execute("COMMIT")
+
+    def _write_terms(self) -> None:
+        if self._known is None:
+            self._known = self._book.terms()
+        self._terms -= self._known
+        self._terms.discard(b"")
+        self._book.add(self._terms)
+        self._known |= self._terms
+        self._terms = set()
+
+    def _settle_book(self) -> None:
+        """The book is whole if it has the terms of some threads taken as a sample: a cutter that has told its terms
+        to another index leaves out even the common ones."""
+        self._write_terms()
+        assert self._known is not None
+        sampled: set[bytes] = set()
+        for thread in self._sample:
+            for slot in load_slots(self._sql, thread)[:1]:
+                rows = [
+                    (slot.slot << SLOT_BITS) + at for at, mark in enumerate(slot.marks[:2]) if not mark & GONE
+                ]
+                for _, text in texts_of(self._sql, rows):
+                    sampled.update(cut_row(text, Cutter()).terms.encode().split(b"\n"))
+        if sampled - {b""} <= self._known:
+            self._book.mark_unsure(is_unsure=False)
+        else:
+            self._book.make_anew()
+
+
+def _drop_earlier_forms(sql: sqlite3.Connection, thread: int) -> None:
+    """Of messages that came more than once, keep the last."""
+    slots = load_slots(sql, thread)
+    keys = [slot.key(at) for slot in slots for at in range(len(slot))]
+    if len(set(keys)) == len(keys):
+        return
+    change = ThreadChange(sql, thread)
+    seen: set[bytes] = set()
+    for slot in reversed(change.slots):
+        for place in reversed(range(len(slot))):
+            if slot.key(place) in seen:
+                change.drop(slot, place)
+            else:
+                seen.add(slot.key(place))
+    change.save()
+
+
+def _tune(sql: sqlite3.Connection, *, hashsize: int, automerge: int) -> None:
+    sql.execute("INSERT INTO words (words, rank) VALUES ('hashsize', ?)", (hashsize,))
+    sql.execute("INSERT INTO words (words, rank) VALUES ('automerge', ?)", (automerge,))

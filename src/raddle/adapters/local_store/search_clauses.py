@@ -1,0 +1,220 @@
+"""A query as clauses for FTS5: which words are left to find in the texts, once a thread's header has its share.
+
+"In its text or in its thread's header" holds for each word by itself, so threads fall into groups by the words
+that their headers have; each group asks the texts for the rest. A thread in no group asks for all of them.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from raddle.adapters.local_store import search_tokens as tokens
+from raddle.adapters.local_store.search_book import Book
+from raddle.adapters.local_store.search_writer import decode_summary
+from raddle.model.threads.query import (
+    Filter,
+    FlagFilter,
+    Fragment,
+    NameFilter,
+    Phrase,
+    Query,
+    ShaFilter,
+    Term,
+    Word,
+    is_of_thread,
+    normalised,
+)
+from raddle.model.threads.query_match import has_exact
+from raddle.model.threads.search_fields import HeaderText, header_of
+
+MOST_FRAGMENT_TERMS = 1_000
+"""Words that one fragment may stand for; a commoner one is looked for in the texts, like one across words."""
+
+
+class TextCheck(NamedTuple):
+    """What FTS5 cannot say of a row: `exact` stands in one of its texts (`is_bordered`: as whole words), or does not."""
+
+    exact: str
+    is_bordered: bool
+    is_negative: bool = False
+
+    def holds(self, texts: Iterable[str]) -> bool:
+        """Do these normalised texts fit?"""
+        if self.is_bordered:
+            return any(has_exact(text, self.exact) for text in texts) != self.is_negative
+        return any(self.exact in text for text in texts) != self.is_negative
+
+
+class Clause(NamedTuple):
+    """One way to be a hit: rows that `expression` matches (None: every row) and `checks` hold for, in `threads`,
+    whose headers have the other `covered` terms (None: in all threads that no other clause is for).
+
+    `terms`: the part of the expression that asks for words; empty where the header has them all.
+    """
+
+    expression: str | None
+    terms: str = ""
+    checks: tuple[TextCheck, ...] = ()
+    covered: int = 0
+    threads: frozenset[int] | None = None
+
+    @property
+    def is_bounded(self) -> bool:
+        """Does it look for fragments across words, which is given up at some point?"""
+        return any(not check.is_bordered for check in self.checks)
+
+
+class Clauses(NamedTuple):
+    """All ways to be a hit; threads whose header has an unwanted word are `forbidden`."""
+
+    clauses: tuple[Clause, ...]
+    grouped: frozenset[int]
+    forbidden: frozenset[int]
+
+
+class Compiler:
+    """Compiles the terms of one query against one state of the index."""
+
+    def __init__(self, sql: sqlite3.Connection, book: Book) -> None:
+        self._sql = sql
+        self._book = book
+
+    def clauses(self, query: Query) -> Clauses:
+        """The clauses of `query`."""
+        wanted = [term for term in query.terms if not term.is_negative]
+        unwanted = [term for term in query.terms if term.is_negative]
+        facts = [fact_of(one) for one in query.filters if not one.is_negative and is_fact(one)]
+        covering = [self._headers_with(term) for term in wanted]
+        groups: dict[frozenset[int], set[int]] = {}
+        grouped = frozenset().union(*covering)
+        for thread in grouped:
+            covered = frozenset(at for at, threads in enumerate(covering) if thread in threads)
+            groups.setdefault(covered, set()).add(thread)
+        clauses = [self._clause(wanted, unwanted, facts)]
+        for covered, threads in groups.items():
+            left = [term for at, term in enumerate(wanted) if at not in covered]
+            clause = self._clause(left, unwanted, facts)
+            clauses.append(clause._replace(covered=len(covered), threads=frozenset(threads)))
+        forbidden = frozenset().union(*(self._headers_with(term) for term in unwanted))
+        return Clauses(tuple(clauses), grouped, forbidden)
+
+    def any_of(self, query: Query) -> str:
+        """The expression for messages that have any of the wanted terms; empty where FTS5 cannot say."""
+        terms = [self._in_texts(term) for term in query.terms if not term.is_negative]
+        return " OR ".join(f"({term})" for term in terms if term)
+
+    def _clause(self, wanted: Sequence[Term], unwanted: Sequence[Term], facts: Sequence[str]) -> Clause:
+        """The clause that asks the texts for all of `wanted`."""
+        terms = [expression for term in wanted if (expression := self._in_texts(term))]
+        checks = [check for term in wanted if (check := _check_of(term, self._is_common))]
+        never = []
+        for term in unwanted:
+            check = _check_of(term, self._is_common)
+            if check is not None:
+                checks.append(check._replace(is_negative=True))
+            else:
+                never.append(self._in_texts(term))
+        asked = tokens.both(*terms, *facts) if terms or facts else None
+        if never:
+            asked = tokens.without(asked or tokens.EVERY_ROW, never)
+        return Clause(asked, terms=tokens.both(*terms) if terms else "", checks=tuple(checks))
+
+    def _in_texts(self, term: Term) -> str:
+        """The expression for messages whose text may have `term`; empty where FTS5 cannot narrow them down."""
+        match term:
+            case Word():
+                return tokens.in_texts(term.needle, parts=True)
+            case Phrase():
+                return tokens.in_texts(term.needle, parts=False)
+            case Fragment():
+                if term.inside and not self._is_common(term):
+                    return tokens.any_in_texts(self._containing(term))
+                return (
+                    tokens.both(*(tokens.any_in_texts([word]) for word in term.words)) if term.words else ""
+                )
+
+    def _is_common(self, term: Fragment) -> bool:
+        """Are there too many words with this fragment to ask for each?"""
+        return len(self._containing(term)) > MOST_FRAGMENT_TERMS
+
+    def _containing(self, term: Fragment) -> list[str]:
+        return self._book.containing(term.inside, most=MOST_FRAGMENT_TERMS + 1)
+
+    def _headers_with(self, term: Term) -> frozenset[int]:
+        """The threads whose header has `term`."""
+        match term:
+            case Word():
+                found = self._headers(tokens.in_headers(term.needle, parts=True))
+                if term.remote is not None:
+                    found |= self._headers(tokens.in_headers(term.remote, parts=False))
+                return found
+            case Phrase():
+                return self._checked(term, self._headers(tokens.in_headers(term.needle, parts=False)))
+            case Fragment():
+                if term.inside and not self._is_common(term):
+                    return self._headers(tokens.any_in_headers(self._containing(term)))
+                return self._checked(term, None)
+
+    def _checked(self, term: Term, threads: frozenset[int] | None) -> frozenset[int]:
+        """Those of `threads` (None: of all) whose names hold what FTS5 cannot say of `term`."""
+        check = _check_of(term, self._is_common)
+        if check is None:
+            return threads or frozenset()
+        headers = self._all_headers(threads)
+        return frozenset(
+            number for number, header in headers if check.holds(list(map(normalised, _names(header))))
+        )
+
+    def _headers(self, expression: str) -> frozenset[int]:
+        rows = self._sql.execute("SELECT rowid FROM headers WHERE headers MATCH ?", (expression,))
+        return frozenset(number for (number,) in rows)
+
+    def _all_headers(self, threads: frozenset[int] | None) -> Iterator[tuple[int, HeaderText]]:
+        if threads is None:
+            rows = self._sql.execute("SELECT no, summary FROM threads WHERE id IS NOT NULL")
+            yield from ((number, header_of(decode_summary(summary))) for number, summary in rows)
+            return
+        for number in threads:
+            found = self._sql.execute(
+                "SELECT summary FROM threads WHERE no = ? AND id IS NOT NULL", (number,)
+            ).fetchone()
+            if found is not None:
+                yield number, header_of(decode_summary(found[0]))
+
+    def threads_named(self, one: NameFilter | ShaFilter) -> frozenset[int]:
+        """The threads that a filter on names or commits fits, whether or not it is negative."""
+        if isinstance(one, ShaFilter):
+            return frozenset().union(*(self._headers(tokens.has_sha(prefix)) for prefix in one.prefixes))
+        return frozenset().union(*(self._headers(tokens.named(one.key, name)) for name in one.names))
+
+
+def _check_of(term: Term, is_common: Callable[[Fragment], bool]) -> TextCheck | None:
+    match term:
+        case Phrase():
+            return TextCheck(term.exact, is_bordered=True) if term.exact else None
+        case Fragment():
+            if not term.inside:
+                return TextCheck(term.exact, is_bordered=False)
+            return TextCheck(term.inside, is_bordered=False) if is_common(term) else None
+        case Word():
+            return None
+
+
+def _names(header: HeaderText) -> list[str]:
+    return [header.title, *header.tags, *header.branches, header.remote, *header.shas]
+
+
+def is_fact(one: Filter) -> bool:
+    """Is it a filter on messages that FTS5 answers (that is, not about time or removal)?"""
+    if isinstance(one, FlagFilter):
+        return one.flag == "error"
+    return isinstance(one, NameFilter) and not is_of_thread(one)
+
+
+def fact_of(one: Filter) -> str:
+    """The expression for rows that a filter on messages fits."""
+    if isinstance(one, NameFilter):
+        return " OR ".join(f"({tokens.fact(one.key, name)})" for name in one.names)
+    return tokens.any_in_texts([tokens.ERROR])

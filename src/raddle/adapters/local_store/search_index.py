@@ -1,0 +1,468 @@
+"""The search index of one data folder: what is put in, what is found, and how it keeps up with the thread files.
+
+Derived: everything in it can be made again from the thread files. Nothing outside this room opens its file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from raddle.adapters.local_store.search_book import Book
+from raddle.adapters.local_store.search_database import Database, IndexBusy, is_on_network
+from raddle.adapters.local_store.search_dirty import count_dirty, drop_taken, is_dirty, take_dirty
+from raddle.adapters.local_store.search_lookup import Lookup
+from raddle.adapters.local_store.search_map import ThreadMap
+from raddle.adapters.local_store.search_ranking import (
+    Cursor,
+    Key,
+    Place,
+    Ranking,
+    check_of,
+    format_cursor,
+    parse_cursor,
+)
+from raddle.adapters.local_store.search_writer import (
+    ARCHIVED,
+    PINNED,
+    PRIVATE,
+    SlotNumbers,
+    ThreadChange,
+    add_thread,
+    decode_summary,
+    find_thread,
+    remove_thread,
+    save_summary,
+)
+from raddle.model.clock import Clock, system_clock
+from raddle.model.errors import FormatError, NotFound
+from raddle.model.ids import parse_thread_id, parse_thread_id_prefix
+from raddle.model.threads.query import FlagFilter, Fragment, Query, parse
+from raddle.model.threads.search_answer import Hit, Scope, SearchAnswer
+from raddle.model.threads.search_fields import (
+    FIELDS,
+    IndexRow,
+    MessageText,
+    cut_row,
+    fields_of,
+    fingerprint,
+    header_of,
+)
+from raddle.model.threads.search_snippet import snippet_of
+from raddle.model.threads.search_text import Cutter
+from raddle.model.threads.summary import ThreadSummary
+
+if TYPE_CHECKING:
+    from raddle.adapters.local_store.search_bulk import Bulk
+    from raddle.model.threads.thread import Thread
+
+LoadThread = Callable[[str], "Thread"]
+"""The thread of that id as it is now; NotFound where there is none any more."""
+
+_DRAIN_SECONDS = 1.0
+"""How long a search waits for another writer to take in what was saved meanwhile."""
+_MANY = 16
+"""So many messages looked for in one thread are worth a table of all its messages."""
+
+
+class SearchIndex:
+    """The index at `path`, made where there is none. Safe to share between threads, which take turns.
+
+    `dirty_list`: where writers note the threads they wrote (`search_dirty.mark_dirty`). Before each answer
+    those are loaded with `load` and put in, so that a search finds what was saved the moment before.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        dirty_list: Path | None = None,
+        load: LoadThread | None = None,
+        clock: Clock = system_clock,
+        is_network: Callable[[Path], bool] = is_on_network,
+    ) -> None:
+        self._dirty_list = dirty_list
+        self._load = load
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._database = Database(path, is_network=is_network)
+        self._book = Book(self._database.sql)
+        self._map: ThreadMap | None = None
+        self._map_version = (-1, -1)
+        self._writes = 0
+        self._pending = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._database.close()
+
+    # -- what it is ----------------------------------------------------------------------------
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know of how the index is kept."""
+        return self._database.notes
+
+    def stale(self) -> str:
+        """Why everything has to be put in anew (it was new, damaged, or of another format); empty where it is whole."""
+        with self._lock, self._database.errors():
+            return self._database.rebuild_reason
+
+    def start_over(self, reason: str = "it is being rebuilt") -> None:
+        """Empty it; `stale` says why until `finish_rebuild`."""
+        with self._lock:
+            self._database.start_over(reason)
+            self._wrote()
+
+    def finish_rebuild(self) -> None:
+        """Every thread is in: the index is whole."""
+        with self._lock, self._database.writing():
+            self._database.set_meta("rebuild", "")
+
+    # -- what is put in ------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def bulk(self) -> Iterator[Bulk]:
+        """Much at once: an import or a rebuild. What is not committed when it breaks off is undone."""
+        from raddle.adapters.local_store.search_bulk import Bulk  # noqa: PLC0415
+
+        with self._lock, self._database.errors():
+            bulk = Bulk(self._database, self._book)
+            bulk.begin()
+            try:
+                yield bulk
+                bulk.end()
+            except BaseException:
+                bulk.abandon()
+                raise
+            finally:
+                self._wrote()
+
+    def put(
+        self, summary: ThreadSummary, texts: Sequence[MessageText], removed: Collection[str] = ()
+    ) -> None:
+        """Make the index hold this thread as it is here; only messages that differ are cut and written.
+
+        `removed`: ids of the messages that do not show. A thread that is deleted is taken out.
+        """
+        with self._lock, self._database.writing():
+            self._put(summary, texts, removed, is_whole=True)
+            self._wrote()
+
+    def extend(
+        self, summary: ThreadSummary, texts: Sequence[MessageText], removed: Collection[str] | None = None
+    ) -> None:
+        """Add or replace these messages and leave the others; `removed` None leaves what is taken back as it is."""
+        with self._lock, self._database.writing():
+            self._put(summary, texts, removed, is_whole=False)
+            self._wrote()
+
+    def put_thread(self, thread: Thread) -> None:
+        """Make the index hold this thread as it is."""
+        with self._lock, self._database.writing():
+            self._put_thread(thread)
+            self._wrote()
+
+    def remove(self, thread_id: str) -> None:
+        """Take a thread out; nothing happens where it is not in."""
+        with self._lock, self._database.writing() as sql:
+            number = find_thread(sql, parse_thread_id(thread_id))
+            if number is not None:
+                remove_thread(sql, number)
+            self._wrote()
+
+    def refresh(self) -> int:
+        """Put in what writers noted; how many threads still wait because another process is writing the index."""
+        with self._lock:
+            if self._dirty_list is None or self._load is None or not is_dirty(self._dirty_list):
+                return 0
+            try:
+                with self._database.writing(wait_seconds=_DRAIN_SECONDS):
+                    taken = take_dirty(self._dirty_list)
+                    for thread_id in taken.ids:
+                        self._take_in(thread_id, self._load)
+            except IndexBusy:
+                return count_dirty(self._dirty_list)
+            drop_taken(taken)
+            self._wrote()
+            return 0
+
+    def _take_in(self, thread_id: str, load: LoadThread) -> None:
+        try:
+            thread = load(thread_id)
+        except NotFound:
+            number = find_thread(self._database.sql, thread_id)
+            if number is not None:
+                remove_thread(self._database.sql, number)
+        except FormatError:
+            # Damaged, or of a newer raddle: it stays as it was last read, and opening it says what is wrong.
+            return
+        else:
+            self._put_thread(thread)
+
+    def _put_thread(self, thread: Thread) -> None:
+        removed = [message.id for message in thread.tree if thread.tree.is_removed(message.id)]
+        self._put(thread.summary(), [fields_of(message) for message in thread.tree], removed, is_whole=True)
+
+    def _put(
+        self,
+        summary: ThreadSummary,
+        texts: Sequence[MessageText],
+        removed: Collection[str] | None,
+        *,
+        is_whole: bool,
+    ) -> None:
+        sql = self._database.sql
+        number = find_thread(sql, summary.id)
+        if summary.is_deleted:
+            if number is not None:
+                remove_thread(sql, number)
+            return
+        number = add_thread(sql) if number is None else number
+        cutter = Cutter()
+        change = ThreadChange(sql, number)
+        terms = self._merge(change, texts, cutter)
+        if is_whole:
+            change.drop_all_but(text.id for text in texts)
+        if removed is not None:
+            change.set_removed(removed)
+        change.save()
+        save_summary(sql, number, summary, cutter)
+        terms.update(cutter.take_terms().encode().split(b"\n"))
+        self._book.add(terms - {b""})
+
+    def _merge(self, change: ThreadChange, texts: Sequence[MessageText], cutter: Cutter) -> set[bytes]:
+        """Replace what differs, append what is new; the terms of both."""
+        if len(texts) > _MANY:
+            change.expect_many()
+        added: dict[str, IndexRow] = {}
+        terms: set[bytes] = set()
+        for text in texts:
+            place = change.find(text.id)
+            if place is None:
+                added[text.id] = cut_row(text, cutter)
+                terms.update(added[text.id].terms.encode().split(b"\n"))
+            elif place[0].fingerprint(place[1]) != fingerprint(text):
+                row = cut_row(text, cutter)
+                terms.update(row.terms.encode().split(b"\n"))
+                change.replace(*place, row)
+        if added:
+            change.append(list(added.values()), SlotNumbers(self._database.sql))
+        return terms
+
+    def _wrote(self) -> None:
+        self._writes += 1
+
+    # -- what is found -------------------------------------------------------------------------
+
+    def search(
+        self,
+        query: Query | str,
+        *,
+        limit: int = 20,
+        cursor: str = "",
+        now: int | None = None,
+        include_private: bool = True,
+    ) -> SearchAnswer:
+        """The next `limit` threads with a hit, best first. `cursor`: of the page before, for the same query.
+
+        `now`: microseconds since 1970, for recency and for times like `7d`. InvalidInput for a cursor that is none.
+        """
+        moment = self._clock() if now is None else now
+        asked = parse(query, now=moment) if isinstance(query, str) else query
+        start = parse_cursor(cursor, asked) if cursor else Cursor(moment, (0, float("-inf"), 0, ""), 0)
+        with self._lock:
+            pending = self.refresh()
+            self._settle_book(asked)
+            with self._database.reading():
+                lookup = self._lookup(asked, include_private=include_private)
+                ranking = Ranking(lookup, start.now)
+                places = ranking.page(start.key if cursor else None, limit)
+                hits = tuple(self._hits(lookup, ranking, places))
+            last = places[-1].key if places else None
+            return SearchAnswer(
+                scope=self._scope(lookup, pending),
+                total_threads=len(lookup.found),
+                hits=hits,
+                cursor=_next(asked, start.now, last, ranking),
+            )
+
+    def messages_in(self, thread_id: str, query: Query | str, *, now: int | None = None) -> list[str]:
+        """The ids of the hits in one thread, in the thread's order: for going from one to the next."""
+        asked = parse(query, now=self._clock() if now is None else now) if isinstance(query, str) else query
+        with self._lock:
+            self.refresh()
+            self._settle_book(asked)
+            with self._database.reading() as sql:
+                number = find_thread(sql, parse_thread_id(thread_id))
+                lookup = self._lookup(asked)
+                if number is None or number not in lookup.found:
+                    return []
+                rows = lookup.rows_of([number])[number]
+                found = [(text.order, text.id) for _, text in lookup.rows.texts(rows)]
+                return [message_id for _, message_id in sorted(found)]
+
+    def resolve_prefix(self, prefix: str, *, most: int = 50) -> list[str]:
+        """The ids that start with `prefix` (with or without `T-`), in order; InvalidInput where it cannot be one."""
+        start = parse_thread_id_prefix(prefix)
+        with self._lock:
+            self.refresh()
+            with self._database.reading() as sql:
+                rows = sql.execute(
+                    "SELECT id FROM threads WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
+                    (start, start + "g", most),
+                )
+                return [thread_id for (thread_id,) in rows]
+
+    def get(self, thread_id: str) -> ThreadSummary | None:
+        """The summary of a thread; None where it is not in the index."""
+        with self._lock:
+            self.refresh()
+            with self._database.reading() as sql:
+                number = find_thread(sql, parse_thread_id(thread_id))
+                return None if number is None else self._summary(number)
+
+    def ids(self) -> set[str]:
+        """Every thread in the index, whatever its state: what a sweep compares with the thread files."""
+        with self._lock, self._database.reading() as sql:
+            return {thread_id for (thread_id,) in sql.execute("SELECT id FROM threads WHERE id IS NOT NULL")}
+
+    # -- its health ----------------------------------------------------------------------------
+
+    def verify(self) -> list[str]:
+        """What is wrong with it, in words; empty where all is well. Reads the whole index."""
+        from raddle.adapters.local_store.search_health import problems_of  # noqa: PLC0415
+
+        with self._lock, self._database.errors():
+            return problems_of(self._database, self._book)
+
+    def optimize(self) -> None:
+        """Merge it into one piece and give space back: searches get faster, and of deleted text not a word is left."""
+        with self._lock, self._database.errors():
+            with self._database.writing() as sql:
+                sql.execute("INSERT INTO words (words) VALUES ('optimize')")
+                sql.execute("INSERT INTO headers (headers) VALUES ('optimize')")
+                self._book.make_anew()
+            self._database.sql.execute("VACUUM")
+            self._database.sql.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._wrote()
+
+    # -- inside --------------------------------------------------------------------------------
+
+    def _lookup(self, query: Query, *, include_private: bool = True) -> Lookup:
+        sql = self._database.sql
+        version = (sql.execute("PRAGMA data_version").fetchone()[0], self._writes)
+        if self._map is None or version != self._map_version:
+            self._map, self._map_version = ThreadMap(sql), version
+        return Lookup(sql, self._map, self._book, query, include_private=include_private)
+
+    def _settle_book(self, query: Query) -> None:
+        """A query for fragments needs the whole vocabulary; while an import goes on, what there is has to do."""
+        if not any(isinstance(term, Fragment) for term in query.terms) or not self._book.is_unsure():
+            return
+        with contextlib.suppress(IndexBusy), self._database.writing(wait_seconds=0):
+            self._book.make_anew()
+
+    def _summary(self, number: int) -> ThreadSummary:
+        return decode_summary(
+            self._database.sql.execute("SELECT summary FROM threads WHERE no = ?", (number,)).fetchone()[0]
+        )
+
+    def _listed(self, query: Query, *, include_archived: bool, include_private: bool) -> Sequence[int]:
+        asks_archived = any(isinstance(one, FlagFilter) and one.flag == "archived" for one in query.filters)
+        lookup = self._lookup(query, include_private=include_private)
+        threads = lookup.map.threads
+        hidden = 0 if include_archived or asks_archived else ARCHIVED
+        found = [
+            number for number in lookup.map.newest_first(lookup.found) if not threads[number].flags & hidden
+        ]
+        return sorted(found, key=lambda number: not threads[number].flags & PINNED)
+
+    def _hits(self, lookup: Lookup, ranking: Ranking, places: Sequence[Place]) -> Iterator[Hit]:
+        rows = lookup.rows_of([place.thread for place in places])
+        best = {place.thread: ranking.best_row(place.thread, rows[place.thread]) for place in places}
+        texts = dict(lookup.rows.texts(sorted(best.values())))
+        for place in places:
+            summary, text = self._summary(place.thread), texts[best[place.thread]]
+            field, snippet = snippet_of(lookup.query, text.texts)
+            shown = FIELDS[field]
+            if not snippet.marks and lookup.found[place.thread].clause.covered:
+                header = header_of(summary)
+                names = (header.title, *header.tags, *header.branches, header.remote, *header.shas)
+                _, of_header = snippet_of(lookup.query, names)
+                if of_header.marks:
+                    shown, snippet = "header", of_header
+            yield Hit(
+                thread=summary,
+                message_id=text.id,
+                role=text.role,
+                field=shown,
+                snippet=snippet,
+                score=place.score,
+                matches=len(rows[place.thread]),
+            )
+
+    def _scope(self, lookup: Lookup, pending: int) -> Scope:
+        return Scope(
+            query=lookup.query.text,
+            filters=tuple(one.text for one in lookup.query.filters if one.text),
+            ignored=lookup.query.ignored,
+            threads=lookup.threads_looked_at,
+            is_complete=lookup.is_complete,
+            messages_read=lookup.rows.messages_read,
+            pending=pending,
+            notes=self._notes(),
+        )
+
+    def _notes(self) -> tuple[str, ...]:
+        reason = self._database.rebuild_reason
+        return (*self.notes, f"the index is not whole: {reason}") if reason else self.notes
+
+    # Last, since below it the word means this method.
+    def list(
+        self,
+        query: Query | str | None = None,
+        *,
+        limit: int | None = None,
+        offset: int = 0,
+        include_archived: bool = False,
+        include_private: bool = True,
+        now: int | None = None,
+    ) -> list[ThreadSummary]:
+        """Threads, pinned ones first, then by their last activity; with a query, those it finds, in the same order.
+
+        Archived threads are left out unless asked for, here or by `is:archived` in the query.
+        """
+        asked = parse(query, now=self._clock() if now is None else now) if isinstance(query, str) else query
+        with self._lock:
+            self.refresh()
+            with self._database.reading() as sql:
+                if asked is not None and not asked.is_empty:
+                    found = self._listed(
+                        asked, include_archived=include_archived, include_private=include_private
+                    )
+                    chosen = found[offset : None if limit is None else offset + limit]
+                    return [self._summary(number) for number in chosen]
+                hidden = ARCHIVED * (not include_archived) | PRIVATE * (not include_private)
+                rows = sql.execute(
+                    f"SELECT summary FROM threads WHERE id IS NOT NULL AND flags & ? = 0"
+                    f" ORDER BY flags & {PINNED} DESC, activity DESC, id LIMIT ? OFFSET ?",
+                    (hidden, -1 if limit is None else limit, offset),
+                )
+                return [decode_summary(summary) for (summary,) in rows]
+
+
+def _next(query: Query, now: int, last: Key | None, ranking: Ranking) -> str:
+    """The cursor after `last`; empty where nothing comes after it."""
+    if last is None or not ranking.places or ranking.places[-1].key <= last:
+        return ""
+    return format_cursor(Cursor(now, last, check_of(query)))

@@ -1,0 +1,193 @@
+"""Rows of the index: asked of FTS5 everywhere or in some slots, and held against what FTS5 does not know.
+
+Owns the two ways to ask. All hits of a common word are counted by slot in a few milliseconds, but fetched one
+by one only where it matters which they are.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from array import array
+from collections.abc import Collection, Iterable, Iterator
+from typing import NamedTuple
+
+from raddle.adapters.local_store.search_blocks import GONE, REMOVED, SLOT_BITS, SLOT_ROWS, texts_of
+from raddle.adapters.local_store.search_clauses import Clause
+from raddle.adapters.local_store.search_map import SlotEntry, ThreadMap
+from raddle.model.threads.query import normalised
+from raddle.model.threads.search_fields import MessageText, time_of
+
+MOST_LISTED = 5_000
+"""Rows that are fetched one by one when all hits are asked for; where there are more, only their slots are."""
+FEW_SLOTS = 96
+"""So many slots are asked one after the other, which then costs less than asking for all hits."""
+SCANNED_BYTES = 16 << 20
+"""Text that a fragment across words is looked for in, newest first, before the search gives up and says so."""
+
+
+class Bounds(NamedTuple):
+    """What every row has to be, whatever its words: of a time from `start` until before `end` (microseconds;
+    None: any), and removed or not."""
+
+    start: int | None = None
+    end: int | None = None
+    is_removed: bool = False
+
+    @property
+    def is_timed(self) -> bool:
+        """Does the time of a message matter?"""
+        return self.start is not None or self.end is not None
+
+    def may_hold(self, slot: SlotEntry) -> bool:
+        """Can any row of the slot be in bounds?"""
+        if slot.live == 0 or (self.is_removed and slot.removed == 0):
+            return False
+        if slot.first_time is None or slot.last_time is None:
+            return True
+        return self._is_after_start(slot.last_time) and self._is_before_end(slot.first_time)
+
+    def surely_hold(self, slot: SlotEntry) -> bool:
+        """Is every row of the slot in bounds?"""
+        if self.is_removed or slot.removed:
+            return False
+        if not self.is_timed:
+            return True
+        if slot.first_time is None or slot.last_time is None:
+            return False
+        return self._is_after_start(slot.first_time) and self._is_before_end(slot.last_time)
+
+    def hold(self, order: int, mark: int) -> bool:
+        """Is a row in bounds?"""
+        if mark & GONE or bool(mark & REMOVED) != self.is_removed:
+            return False
+        if not self.is_timed:
+            return True
+        time = time_of(order)
+        return time is not None and self._is_after_start(time) and self._is_before_end(time)
+
+    def _is_after_start(self, time: int) -> bool:
+        return self.start is None or time >= self.start
+
+    def _is_before_end(self, time: int) -> bool:
+        return self.end is None or time < self.end
+
+
+class Rows:
+    """Asks for rows, for the length of one search."""
+
+    def __init__(self, sql: sqlite3.Connection, threads: ThreadMap, bounds: Bounds) -> None:
+        self._sql = sql
+        self._map = threads
+        self._bounds = bounds
+        self._marks: dict[int, tuple[array[int], bytes]] = {}
+        self.messages_read = 0
+        self._bytes_left = SCANNED_BYTES
+        sql.execute(
+            "CREATE TEMP TABLE IF NOT EXISTS picked (first INTEGER PRIMARY KEY, last INTEGER NOT NULL)"
+        )
+
+    def within(self, bounds: Bounds) -> Rows:
+        """The same rows, held against other bounds."""
+        other = Rows(self._sql, self._map, bounds)
+        other._marks = self._marks
+        return other
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Was as much text read as a fragment across words may cost?"""
+        return self._bytes_left <= 0
+
+    def everywhere(self, expression: str) -> list[int] | None:
+        """All rows that match, ascending; None where they are too many to list."""
+        found = self._sql.execute(
+            "SELECT rowid FROM words WHERE words MATCH ? LIMIT ?", (expression, MOST_LISTED + 1)
+        ).fetchall()
+        return None if len(found) > MOST_LISTED else [row for (row,) in found]
+
+    def slots_everywhere(self, expression: str) -> list[int]:
+        """The slots that have a row that matches."""
+        found = self._sql.execute(
+            f"SELECT DISTINCT rowid >> {SLOT_BITS} FROM words WHERE words MATCH ?", (expression,)
+        )
+        return [slot for (slot,) in found]
+
+    def in_slots(self, expression: str | None, slots: Collection[int]) -> list[int]:
+        """The rows of these slots that match (None: all), ascending; whether they are in bounds is not looked at."""
+        ordered = sorted(slots)
+        if expression is None:
+            return [
+                row
+                for slot in ordered
+                for row in range(slot << SLOT_BITS, (slot << SLOT_BITS) + self._used(slot))
+            ]
+        self._sql.execute("DELETE FROM temp.picked")
+        self._sql.executemany("INSERT INTO temp.picked VALUES (?, ?)", _ranges(ordered))
+        found = self._sql.execute(
+            "SELECT words.rowid FROM temp.picked CROSS JOIN words"
+            " WHERE words MATCH ? AND words.rowid BETWEEN picked.first AND picked.last",
+            (expression,),
+        )
+        return [row for (row,) in found]
+
+    def _used(self, slot: int) -> int:
+        entry = self._map.slots.get(slot)
+        return 0 if entry is None else entry.used
+
+    def matching(self, clause: Clause, slots: Collection[int]) -> list[int]:
+        """The rows of these slots that are hits of `clause`."""
+        return self.checked(clause, self.in_slots(clause.expression, slots))
+
+    def checked(self, clause: Clause, rows: Iterable[int]) -> list[int]:
+        """Those of `rows` (ascending) that are in bounds, and whose texts hold what the clause wants of them."""
+        kept = [row for row in rows if self._is_in_bounds(row)]
+        return list(self._with_texts(clause, kept)) if clause.checks else kept
+
+    def _is_in_bounds(self, row: int) -> bool:
+        slot = row >> SLOT_BITS
+        entry = self._map.slots.get(slot)
+        if entry is None:
+            return False
+        if entry.live == entry.used and self._bounds.surely_hold(entry):
+            return True
+        place = row & (SLOT_ROWS - 1)
+        orders, marks = self.marks_of(slot)
+        return place < len(marks) and self._bounds.hold(orders[place], marks[place])
+
+    def marks_of(self, slot: int) -> tuple[array[int], bytes]:
+        """(orders, marks) of the rows of a slot."""
+        known = self._marks.get(slot)
+        if known is None:
+            orders, marks = self._sql.execute(
+                "SELECT orders, bits FROM marks WHERE slot = ?", (slot,)
+            ).fetchone()
+            known = self._marks[slot] = (array("q", orders), marks)
+        return known
+
+    def _with_texts(self, clause: Clause, rows: list[int]) -> Iterator[int]:
+        for row, text in self.texts(rows):
+            if clause.is_bounded:
+                if self.is_exhausted:
+                    return
+                self._bytes_left -= sum(map(len, text.texts))
+            self.messages_read += 1
+            texts = [normalised(each) for each in text.texts if each]
+            if all(check.holds(texts) for check in clause.checks):
+                yield row
+
+    def texts(self, rows: Iterable[int]) -> Iterator[tuple[int, MessageText]]:
+        """(row, text) for rows in ascending order."""
+        return texts_of(self._sql, rows)
+
+
+def _ranges(slots: list[int]) -> Iterator[tuple[int, int]]:
+    """(first row, last row) of slots in ascending order, neighbours together."""
+    first = last = -1
+    for slot in slots:
+        if slot == last + 1 and first >= 0:
+            last = slot
+            continue
+        if first >= 0:
+            yield first << SLOT_BITS, ((last + 1) << SLOT_BITS) - 1
+        first = last = slot
+    if first >= 0:
+        yield first << SLOT_BITS, ((last + 1) << SLOT_BITS) - 1

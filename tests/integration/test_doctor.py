@@ -1,0 +1,203 @@
+"""The doctor of the thread files names what is wrong, changes nothing unasked, and mends what it can."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from raddle.actions.ports import Finding
+from raddle.adapters.local_store.doctor import examine
+from raddle.adapters.local_store.journal import read_journal
+from raddle.adapters.locks import LockFiles
+from raddle.model.threads.codec import encode_thread
+from raddle.model.threads.delta import Delta
+from tests.builders import a_line, a_message, a_thread, texts
+from tests.builders_store import a_store, a_writer, begin, equal, files_in, grow_old, paths_in
+
+OTHER_ID = "T-018e2b3c-0000-7000-8000-000000000000"
+
+
+def doctor(folder: Path, *, fix: bool = False, changed: list[str] | None = None) -> list[Finding]:
+    paths = paths_in(folder)
+    told: list[str] = [] if changed is None else changed
+    return examine(paths, LockFiles(paths.locks_dir), a_writer(), fix=fix, changed=told.append)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in paths_in(folder).threads_dir.iterdir()}
+
+
+def test_a_healthy_folder_has_nothing_to_say(tmp_path: Path) -> None:
+    assert doctor(tmp_path) == doctor(tmp_path, fix=True) == []
+    store = a_store(tmp_path)
+    thread_id = begin(store)
+    store.append(thread_id, "assistant", "hi")
+    store.fold(thread_id)
+    store.append(thread_id, "user", "more")
+    store.save(a_thread(*a_line("imported"), thread_id=OTHER_ID))
+    assert doctor(tmp_path) == []
+
+
+def test_a_doctor_who_fixes_folds_the_journals(tmp_path: Path) -> None:
+    store = a_store(tmp_path)
+    thread_id = begin(store)
+    store.append(thread_id, "assistant", "hi")
+    assert doctor(tmp_path, fix=True) == []
+    assert not read_journal(files_in(tmp_path, thread_id).journal, thread_id).has_edits
+    assert texts(store.load(thread_id).messages) == ["hello", "hi"]
+
+
+def damage(folder: Path, kind: str) -> tuple[str, str]:
+    """Do it; (id of the thread, name of the file that a doctor should name)."""
+    store = a_store(folder)
+    thread_id = begin(store, "hello")
+    for turn in ("one", "two", "three"):
+        store.append(thread_id, "user", turn)
+    files = files_in(folder, thread_id)
+    if kind == "torn file":
+        files.json.write_bytes(files.json.read_bytes()[:-9])
+        grow_old(files.json)
+        return thread_id, files.json.name
+    if kind == "no file":
+        files.json.unlink()
+        return thread_id, files.json.name
+    if kind == "torn journal":
+        with files.journal.open("ab") as file:
+            file.write(b"1234 {")
+        return thread_id, files.journal.name
+    if kind == "damaged line":
+        data = files.journal.read_bytes()
+        files.journal.write_bytes(data.replace(b'"two"', b'"TWO"'))
+        return thread_id, files.journal.name
+    store.fold(thread_id)
+    store.append(thread_id, "user", "four")
+    files.previous.write_bytes(b"\0" * 100)
+    return thread_id, files.previous.name
+
+
+KINDS = ("torn file", "no file", "torn journal", "damaged line", "damaged revision")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_damage_is_named_and_left_until_somebody_asks_to_fix_it(tmp_path: Path, kind: str) -> None:
+    _, name = damage(tmp_path, kind)
+    before = contents(tmp_path)
+    found = doctor(tmp_path)
+    assert name in {Path(finding.path).name for finding in found}
+    assert [finding.done for finding in found] == [""] * len(found)
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_damage_is_mended_and_each_mending_is_told(tmp_path: Path, kind: str) -> None:
+    thread_id, name = damage(tmp_path, kind)
+    told: list[str] = []
+    found = doctor(tmp_path, fix=True, changed=told)
+    assert name in {Path(finding.path).name for finding in found}
+    assert [finding for finding in found if not finding.done] == []
+    left = doctor(tmp_path)
+    assert [finding for finding in left if "set aside" not in finding.what] == []
+    turns = texts(a_store(tmp_path).load(thread_id).messages)
+    assert turns[:2] == ["hello", "one"]
+    assert ("two" in turns) == (kind != "damaged line")
+
+
+def test_what_was_set_aside_is_named_with_its_reason_every_time(tmp_path: Path) -> None:
+    damage(tmp_path, "torn file")
+    doctor(tmp_path, fix=True)
+    first, second = doctor(tmp_path), doctor(tmp_path, fix=True)
+    assert first == second
+    assert [Path(finding.path).suffix for finding in first] == [".broken-1"]
+    assert first[0].what.startswith("was set aside: not JSON")
+
+
+def test_lost_messages_become_root_turns(tmp_path: Path) -> None:
+    store = a_store(tmp_path)
+    lost = a_thread(
+        *a_line("hello"),
+        a_message("m5", "orphan", parent_id="gone", ts="2026-11-30T12:01:00Z"),
+        a_message("m6", "under it", parent_id="m5", ts="2026-11-30T12:02:00Z", branch_id="m5"),
+        a_message("m7", "round", parent_id="m8", ts="2026-11-30T12:03:00Z"),
+        a_message("m8", "and round", parent_id="m7", ts="2026-11-30T12:04:00Z"),
+    )
+    store.save(lost)
+    found = doctor(tmp_path)
+    assert [finding.what.split(":")[0] for finding in found] == [
+        "4 messages have no place in the tree (no parent, a circle, an id twice)"
+    ]
+    assert "m5, m7" in found[0].what
+
+    told: list[str] = []
+    assert [finding.done for finding in doctor(tmp_path, fix=True, changed=told)] == ["put right"]
+    seen = store.load(lost.id)
+    assert seen.tree.lost() == []
+    assert [message.id for message in seen.tree.children(None)] == ["m1", "m5", "m7"]
+    assert texts(seen.tree.path_to_root("m6")) == ["orphan", "under it"]
+    assert told == [lost.id]
+    assert doctor(tmp_path) == []
+    store.join(lost.id, Delta(messages=tuple(lost.messages)))
+    assert store.load(lost.id).tree.lost() == []
+
+
+def test_two_messages_of_one_id_are_both_kept_and_named(tmp_path: Path) -> None:
+    store = a_store(tmp_path)
+    thread = a_thread(*a_line("hello", "hi"))
+    data = encode_thread(thread).replace(b'"id": "m2"', b'"id": "m1"')
+    store.import_many([(thread.id, data)])
+    assert sorted(texts(store.load(thread.id).messages)) == ["hello", "hi"]
+    found = doctor(tmp_path)
+    assert any("has the id of an earlier one" in finding.what for finding in found)
+    doctor(tmp_path, fix=True)
+    seen = store.load(thread.id)
+    assert texts(seen.messages) == ["hello", "hi"]
+    assert seen.messages[1].parent_id == "m1"
+    assert doctor(tmp_path) == []
+
+
+def test_a_second_file_of_one_thread_is_named_and_left(tmp_path: Path) -> None:
+    store = a_store(tmp_path)
+    thread_id = begin(store)
+    copy = files_in(tmp_path, OTHER_ID).json
+    copy.write_bytes(files_in(tmp_path, thread_id).json.read_bytes())
+    for fix in (False, True):
+        found = doctor(tmp_path, fix=fix)
+        assert [(finding.path, finding.done) for finding in found] == [(str(copy), "")]
+        assert thread_id in found[0].what
+    assert equal(store.load(thread_id), a_store(tmp_path).load(thread_id))
+
+
+def test_a_newer_raddles_file_is_named_and_left(tmp_path: Path) -> None:
+    store = a_store(tmp_path)
+    thread_id = begin(store)
+    file = files_in(tmp_path, thread_id).json
+    file.write_bytes(file.read_bytes().replace(b'"format": 1', b'"format": 9'))
+    before = file.read_bytes()
+    assert [Path(finding.path).name for finding in doctor(tmp_path, fix=True)] == [file.name]
+    assert file.read_bytes() == before
+
+
+def test_half_made_files_of_killed_processes_are_named_and_removed(tmp_path: Path) -> None:
+    begin(a_store(tmp_path))
+    folder = paths_in(tmp_path).threads_dir
+    old, young = folder / ".raddle-old.tmp", folder / ".raddle-young.tmp"
+    for path in (old, young):
+        path.write_bytes(b"half")
+    grow_old(old)
+    assert [finding.path for finding in doctor(tmp_path)] == [str(old)]
+    assert [finding.done for finding in doctor(tmp_path, fix=True)] == ["removed"]
+    assert (old.exists(), young.exists()) == (False, True)
+
+
+def test_a_journal_whose_thread_is_gone_is_named_and_what_it_holds_is_brought_back(tmp_path: Path) -> None:
+    store = a_store(tmp_path)
+    thread_id = begin(store)
+    store.append(thread_id, "user", "more")
+    files = files_in(tmp_path, thread_id)
+    files.json.unlink()
+    files.previous.unlink()
+    assert store.ids() == []
+    assert "only what the journal holds is left" in " ".join(finding.what for finding in doctor(tmp_path))
+    doctor(tmp_path, fix=True)
+    assert texts(store.load(thread_id).messages) == ["more"]
+    assert store.ids() == [thread_id]

@@ -1,0 +1,201 @@
+"""Values for laws: any JSON, any register, any message, any delta; small pools of names, so that they meet.
+
+`*_of_one_thread` and the like are bounded on purpose: a law about merging says little about two states that
+have no path, no id and no device in common.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from raddle.model.clock import format_time
+from raddle.model.threads.delta import Delta
+from raddle.model.threads.message import Attachment, Message, ToolCall, Usage
+from raddle.model.threads.register import Register, register_of
+from raddle.model.threads.thread import Thread
+from tests.builders import NOON, SECOND, THREAD_ID
+
+DEVICES = ("", "aaaaaaaa", "bbbbbbbb", "~12345678")
+IDS = tuple(f"m{number}" for number in range(6))
+ROLES = ("user", "assistant", "tool", "system", "narrator")
+PATHS = (
+    *("title", "is_pinned", "is_archived", "visibility", "is_private", "is_shared_with_support", "deleted"),
+    *("model", "git", "git_initial", "agent_state", "created_at", "updated_at", "source", "workspace_root"),
+    *("tag/a", "tag/b/c", "gone/m0", "gone/m1", "gone/m2", "gone/m3", "job/j1", "draft/aaaaaaaa"),
+    *("commit/0abc", "branch/m1/name", "branch/m1/is_archived", "x/future", "x/metadata/extra/k~1ey"),
+    *("x/metadata/future", "x/conversation/future", "newer/path", "newer"),
+)
+KEYS = ("a", "b", "messages", "title", "~", "/", "")
+
+
+def texts(max_size: int = 12) -> st.SearchStrategy[str]:
+    """Any text that UTF-8 can hold."""
+    return st.text(st.characters(codec="utf-8"), max_size=max_size)
+
+
+def json_values() -> st.SearchStrategy[Any]:
+    """Any JSON value; numbers, flags and empty things more often than chance has it."""
+    leaves = st.one_of(
+        st.sampled_from((None, True, False, 0, 1, 1.0, "", "a", [], {})),
+        st.integers(-(2**53), 2**53),
+        st.floats(allow_nan=False, allow_infinity=False),
+        texts(),
+    )
+    return st.recursive(
+        leaves,
+        lambda inner: st.one_of(
+            st.lists(inner, max_size=3), st.dictionaries(st.one_of(st.sampled_from(KEYS), texts(4)), inner, max_size=3)
+        ),
+        max_leaves=6,
+    )
+
+
+def clocks() -> st.SearchStrategy[int]:
+    """A few moments that tie and follow each other, and now and then any other."""
+    return st.one_of(st.integers(1, 6), st.integers(NOON, NOON + 3), st.integers(0, 2**63 - 1))
+
+
+def registers(values: st.SearchStrategy[Any] | None = None) -> st.SearchStrategy[Register]:
+    """Any register: at most one write a device, and what it saw covers at least those."""
+    stamps = st.dictionaries(st.sampled_from(DEVICES), clocks(), min_size=1)
+    saw = st.dictionaries(st.sampled_from(DEVICES), clocks())
+    what = values if values is not None else json_values()
+
+    def build(writes: dict[str, int], seen: dict[str, int], said: list[Any]) -> Register:
+        return register_of(
+            ((n, device, value) for (device, n), value in zip(writes.items(), said, strict=False)), seen
+        )
+
+    return st.builds(build, stamps, saw, st.lists(what, min_size=len(DEVICES), max_size=len(DEVICES)))
+
+
+def _plain_values(path: str) -> st.SearchStrategy[Any]:
+    """What a sane writer puts at a path, and sometimes anything at all."""
+    family = path.partition("/")[0]
+    flags = st.booleans()
+    sane: dict[str, st.SearchStrategy[Any]] = {
+        "title": st.one_of(st.none(), texts()),
+        "is_pinned": flags,
+        "is_archived": flags,
+        "visibility": st.sampled_from(("private", "organization", "public")),
+        "is_private": flags,
+        "is_shared_with_support": flags,
+        "deleted": st.one_of(
+            st.none(),
+            st.fixed_dictionaries(
+                {"at": times(), "seen": st.dictionaries(st.sampled_from(DEVICES), clocks(), max_size=2)}
+            ),
+        ),
+        "created_at": times(),
+        "updated_at": times(),
+        "workspace_root": st.one_of(st.none(), texts()),
+        "tag": flags,
+        "gone": flags,
+        "commit": st.just(True),
+        "job": st.one_of(st.none(), st.fixed_dictionaries({"parent_id": st.sampled_from(IDS)})),
+        "draft": st.one_of(st.none(), st.dictionaries(st.sampled_from(IDS), texts(), max_size=2)),
+    }
+    return st.one_of(sane.get(path, sane.get(family, json_values())), json_values())
+
+
+def times() -> st.SearchStrategy[str]:
+    """RFC 3339 text of a few moments."""
+    return st.integers(0, 5).map(lambda seconds: format_time(NOON + seconds * SECOND))
+
+
+def tool_calls() -> st.SearchStrategy[tuple[ToolCall, ...]]:
+    """Up to two calls, with any arguments."""
+    return st.lists(
+        st.builds(ToolCall, id=texts(4), tool_name=texts(6), arguments_json=json_values()), max_size=2
+    ).map(tuple)
+
+
+def messages(ids: st.SearchStrategy[str] | None = None) -> st.SearchStrategy[Message]:
+    """Any message, broken ones too: its parent may be missing, later than itself, or itself."""
+    return st.builds(
+        Message,
+        id=ids if ids is not None else st.sampled_from(IDS),
+        parent_id=st.one_of(st.none(), st.sampled_from(IDS)),
+        branch_id=st.one_of(st.just(""), st.sampled_from(IDS)),
+        role=st.sampled_from(ROLES),
+        content=texts(),
+        ts=st.one_of(st.just(""), times()),
+        seq=st.one_of(st.none(), st.integers(NOON, NOON + 8)),
+        rev=st.integers(0, 2),
+        device=st.sampled_from(("", "aaaaaaaa", "bbbbbbbb")),
+        tool_calls=tool_calls(),
+        is_error=st.booleans(),
+        attachments=st.lists(
+            st.builds(Attachment, sha256=st.just("0" * 64), size=st.integers(0, 9)), max_size=1
+        ).map(tuple),
+        usage=st.one_of(st.none(), st.builds(Usage, input_tokens=st.integers(0, 9), cost_usd=st.just(0.5))),
+        is_sidechain=st.booleans(),
+        kind=st.sampled_from(("turn", "summary", "purged", "future")),
+        job_id=st.sampled_from(("", "j1")),
+        extra=st.dictionaries(st.sampled_from(KEYS), json_values(), max_size=1),
+        unknown=st.dictionaries(st.sampled_from(("future", "other")), json_values(), max_size=1),
+    )
+
+
+@st.composite
+def sound_messages(draw: st.DrawFn, most: int = 7) -> list[Message]:
+    """The turns of a sound tree: each parent is there and comes before its children."""
+    made: list[Message] = []
+    for number in range(draw(st.integers(0, most))):
+        parent = draw(st.one_of(st.none(), st.sampled_from(made))) if made else None
+        message_id = f"m{number}"
+        own = draw(st.booleans()) or parent is None
+        made.append(
+            Message(
+                id=message_id,
+                parent_id=parent.id if parent else None,
+                branch_id=message_id if own or parent is None else parent.branch_id,
+                role=draw(st.sampled_from(ROLES[:3])),
+                content=draw(texts()),
+                ts=format_time(NOON + number),
+                device=draw(st.sampled_from(("", "aaaaaaaa"))),
+                is_sidechain=draw(st.integers(0, 5)) == 0,
+            )
+        )
+    return made
+
+
+@st.composite
+def register_maps(draw: st.DrawFn, *, may_be_odd: bool = True) -> dict[str, Register]:
+    """Registers at some of the paths. Without `may_be_odd` every value is one that raddle itself writes."""
+    paths = draw(st.lists(st.sampled_from(PATHS), max_size=6, unique=True))
+    made = {}
+    for path in paths:
+        values = _plain_values(path) if may_be_odd else raddles_own_values(path)
+        made[path] = draw(registers(values))
+    return made
+
+
+def raddles_own_values(path: str) -> st.SearchStrategy[Any]:
+    """What raddle's own editor puts at a path."""
+    return _plain_values(path)
+
+
+def deltas() -> st.SearchStrategy[Delta]:
+    """Any delta."""
+    return st.builds(
+        Delta,
+        base_version=st.integers(0, 3),
+        version=st.integers(0, 5),
+        messages=st.lists(messages(), max_size=4, unique_by=lambda message: message.id).map(tuple),
+        registers=register_maps(),
+    )
+
+
+def threads(*, is_sound: bool = False) -> st.SearchStrategy[Thread]:
+    """Any thread; with `is_sound`, one whose tree is sound."""
+    turns = sound_messages() if is_sound else st.lists(messages(), max_size=6, unique_by=lambda m: m.id)
+    return st.builds(_thread, turns, register_maps(), st.integers(0, 5))
+
+
+def _thread(turns: list[Message], found: dict[str, Register], version: int) -> Thread:
+    thread = Thread(THREAD_ID)
+    thread.join(Delta(version=version, messages=tuple(turns), registers=found))
+    return thread

@@ -52,18 +52,18 @@ def main(arguments: list[str]) -> int:
         ours = Path(scratch) / "ours"
         naive = Path(scratch) / "naive"
         commands = [
-            _ours(ours, claude, "raddle", fresh=True),
             there.import_command(),
+            _ours(ours, claude, "raddle", fresh=True),
             Command(
                 name="naive",
                 argv=[sys.executable, "-m", "bench.naive_import", claude, str(naive)],
                 prepare=lambda: shutil.rmtree(naive, ignore_errors=True),
             ),
         ]
-        print("from scratch; ratios are to the first row\n")
+        print("from scratch; ratios are to the peer\n")
         print(table(interleaved(commands, rounds=options.rounds)))
         print("\nagain, nothing new\n")
-        again = [_ours(ours, claude, "raddle", fresh=False), there.again_command()]
+        again = [there.again_command(), _ours(ours, claude, "raddle", fresh=False)]
         print(table(interleaved(again, rounds=max(options.rounds, 5))))
         print(load_line())
     return 0

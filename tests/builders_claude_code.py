@@ -166,7 +166,7 @@ def a_short_session() -> ClaudeSession:
 
 
 def a_session_with_everything() -> ClaudeSession:
-    """Parallel calls, progress, hooks, a rewind, a compaction with replays, a command, a picture, an error."""
+    """Parallel calls, progress, hooks, rewinds, a compaction, a command, a picture, an error."""
     session = ClaudeSession()
     session.bare(type="summary", summary="Somebody else's talk", leafUuid=uuid_of("nowhere"))
     session.progress(under=None)

@@ -96,11 +96,11 @@ def delta_of(reading: Reading) -> Delta:
     return Delta(messages=tuple(reading.messages), registers=registers)
 
 
-def read_on(
-    importer: Importer, source: SourceName, first: Sequence[bytes], rest: Sequence[bytes], **more: object
-) -> Reading:
-    """A file read while it had its first lines, and again when it had the rest, as the import does: from where it
-    ended, unless the reading says that this is not enough."""
+def read_on(importer: Importer, source: SourceName, first: Sequence[bytes], rest: Sequence[bytes]) -> Reading:
+    """A file read while it had its first lines, and again when it had the rest, as the import does it.
+
+    The second reading goes on where the first ended, unless it says that this is not enough.
+    """
     begun = read(importer, source, first)
     if begun.ending.state:
         grown = read(importer, source, rest, before=begun)

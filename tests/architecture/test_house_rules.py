@@ -10,8 +10,13 @@ from pathlib import PurePath
 from tests.architecture.sources import modules, text_files
 
 LINES = 400
-LONG_FILES: dict[str, str] = {}
-"""Path -> why this file is better whole, though it is over LINES lines long."""
+TEST_LINES = 600
+"""A test file is longer than what it tests, and splitting it by topic hides what is missing."""
+
+LONG_FILES: dict[str, str] = {
+    "src/raddle/model/threads/edits.py": "one verb a method; what they share, the stamping, must not exist twice",
+}
+"""Path -> why this file is better whole, though it is longer than that."""
 
 NAMES_THAT_SAY_NOTHING = frozenset(
     {"abstract", "common", "controller", "dao", "dto", "helper", "helpers", "impl", "manager", "managers"}
@@ -26,15 +31,19 @@ def test_every_module_says_what_it_owns() -> None:
     assert [path for path, tree in modules().items() if not ast.get_docstring(tree)] == []
 
 
-def test_a_file_over_400_lines_has_a_reason() -> None:
-    long = {path for path in modules() if text_files()[path].count("\n") > LINES}
-    assert long - LONG_FILES.keys() == set(), "split it, or give the reason in LONG_FILES"
+def test_a_long_file_has_a_reason() -> None:
+    assert long_files() - LONG_FILES.keys() == set(), "split it, or give the reason in LONG_FILES"
 
 
 def test_a_reason_for_a_long_file_is_struck_when_the_file_is_short() -> None:
-    long = {path for path in modules() if text_files()[path].count("\n") > LINES}
-    assert LONG_FILES.keys() - long == set()
+    assert LONG_FILES.keys() - long_files() == set()
     assert [path for path, reason in LONG_FILES.items() if not reason.strip()] == []
+
+
+def long_files() -> set[str]:
+    """Paths of the Python files over their limit."""
+    limits = {path: TEST_LINES if path.startswith("tests/") else LINES for path in modules()}
+    return {path for path, limit in limits.items() if text_files()[path].count("\n") > limit}
 
 
 def test_no_file_folder_or_class_is_named_for_nothing() -> None:
@@ -125,5 +134,5 @@ def _says_nothing(statement: ast.stmt) -> bool:
 
 def test_no_banner_cuts_a_file_in_parts() -> None:
     """A file that needs headings wants to be two files."""
-    banner = re.compile(r"^\s*#\s*([-=#*~─═])\1{3,}", re.MULTILINE)
+    banner = re.compile(r"^\s*#.*[-=#*~─═]{4,}\s*$", re.MULTILINE)
     assert [path for path, text in text_files().items() if path.endswith(".py") and banner.search(text)] == []

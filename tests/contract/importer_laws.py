@@ -24,7 +24,7 @@ _JUNK = (b"\0" * 64, b'\xff\xfe{"half', b"}{", b"null", b"[1]", b'{"type":"from-
 
 
 class SessionFile(Struct, frozen=True, kw_only=True):
-    """A session file to try the laws on: its own name, its lines, and how many problems it is known to have."""
+    """A session file to try the laws on; `problems`: how many it is known to have."""
 
     name: str
     source: SourceName
@@ -45,6 +45,10 @@ class ImporterLaws:
     def each(self) -> Iterator[tuple[SessionFile, Reading]]:
         for file in self.files:
             yield file, read(self.importer, file.source, file.data)
+
+    def as_written(self, ts: str) -> bytes:
+        """A message's time as the agent writes it, to the second."""
+        return ts[:19].encode()
 
     def must_equal(self, mine: Reading, whole: Reading, told: str) -> None:
         assert mine.ending.thread_id == whole.ending.thread_id, told
@@ -214,6 +218,7 @@ class ImporterLaws:
                 assert message.rev >= 0
                 if message.ts:
                     assert parse_time(message.ts) is not None, file.name
+                    assert self.as_written(message.ts) in file.data, file.name
             for path, n, value in reading.ending.registers:
                 assert path in FIELDS, path
                 assert isinstance(n, int)
@@ -225,7 +230,7 @@ class ImporterLaws:
             assert len(paths) == len(set(paths)), file.name
 
     def test_the_source_is_the_agent_and_its_session_and_nothing_local(self) -> None:
-        for file, reading in self.each():
+        for _, reading in self.each():
             if (source := reading.register("source")) is not None:
                 assert source == {"agent": self.importer.agent, "session_id": reading.ending.session_id}
 

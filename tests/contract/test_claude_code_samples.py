@@ -17,7 +17,7 @@ from tests.reading import Reading, difference, read, read_on, read_session, same
 pytestmark = pytest.mark.samples
 
 SCHEMA_ONLY = "small.jsonl"
-"""A list of every shape of line, its values overwritten: all ids are one id, so it has no tree to speak of."""
+"""A list of every shape of line with all ids overwritten by one: it has no tree to speak of."""
 
 
 def source_of(path: Path, root: Path) -> SourceName:
@@ -81,7 +81,9 @@ def words_of(message: Message) -> str:
 def test_everything_that_was_said_is_in_some_message(files: list[Path]) -> None:
     for path in files:
         words = "\x1e".join(words_of(message) for message in imported(path).thread.messages)
-        missing = [text for record in records(path) for text in said(record) if text.strip() and text not in words]
+        missing = [
+            text for record in records(path) for text in said(record) if text.strip() and text not in words
+        ]
         assert missing == [], path.name
 
 
@@ -93,7 +95,9 @@ def test_everything_is_on_the_way_to_the_tip(files: list[Path]) -> None:
             continue
         main = [message.id for message in thread.messages if not message.is_sidechain]
         tip = thread.tree.tip()
-        assert [message.id for message in thread.tree.path_to_root(tip.id if tip else None)] == main, path.name
+        assert [message.id for message in thread.tree.path_to_root(tip.id if tip else None)] == main, (
+            path.name
+        )
 
 
 def test_each_file_is_one_thread_and_every_bad_line_is_named(files: list[Path]) -> None:
@@ -159,7 +163,11 @@ def test_usage_counts_each_api_message_once(files: list[Path]) -> None:
         most: dict[str, int] = {}
         for record in records(path):
             message = record.get("message") or {}
-            if record.get("type") == "assistant" and message.get("id") and message.get("model") != "<synthetic>":
+            if (
+                record.get("type") == "assistant"
+                and message.get("id")
+                and message.get("model") != "<synthetic>"
+            ):
                 used = message["usage"]["output_tokens"]
                 most[message["id"]] = max(most.get(message["id"], 0), used)
         counted = sum(m.usage.output_tokens or 0 for m in imported(path).thread.messages if m.usage)

@@ -10,7 +10,15 @@ import msgspec
 import platformdirs
 import pytest
 
-from raddle.config import AGENT_VARIABLES, SETTINGS, Config, ShownSetting, load_config, settings_tables
+from raddle.config import (
+    AGENT_VARIABLES,
+    SETTINGS,
+    Config,
+    ShownSetting,
+    is_colorless,
+    load_config,
+    settings_tables,
+)
 from raddle.model.errors import InvalidInput, StorageError
 from tests.seal import CHECKOUT
 
@@ -109,6 +117,14 @@ def test_a_switch_that_is_neither_on_nor_off_is_refused_by_its_name(tmp_path: Pa
 def test_no_color_counts_with_any_value_that_is_not_empty(tmp_path: Path) -> None:
     assert load_config(environ_of(tmp_path, NO_COLOR="0")).is_colorless
     assert not load_config(environ_of(tmp_path, NO_COLOR="")).is_colorless
+
+
+@pytest.mark.parametrize("value", ["1", "0", ""])
+def test_colour_before_the_config_is_read_goes_by_the_same_rule(
+    value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", value)
+    assert is_colorless() is load_config(environ_of(tmp_path, NO_COLOR=value)).is_colorless
 
 
 def test_no_secret_is_printed_logged_or_encoded(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -118,10 +119,10 @@ def test_output_of_just_the_allowed_length_is_whole() -> None:
 
 
 STUBBORN_FAMILY = """
-import signal, subprocess, sys
+import os, signal, subprocess, sys
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])  # ignores it too
-print(child.pid, flush=True)
+alive = os.open(sys.argv[1], os.O_WRONLY)
+subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"], pass_fds=[alive])  # ignores it too
 while True:
     print("x" * 999)
 """
@@ -139,11 +140,16 @@ def test_a_program_out_of_time_is_stopped() -> None:
     assert done.code == -signal.SIGTERM
 
 
-def test_a_program_that_is_stopped_goes_with_all_it_started() -> None:
-    done = run(python(STUBBORN_FAMILY), limit_bytes=10_000)
+def test_a_program_that_is_stopped_goes_with_all_it_started(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "alive")
+    # The reader's end closes when the last of the family has died, and not before.
+    alive = os.open(tmp_path / "alive", os.O_RDONLY | os.O_NONBLOCK)
+    done = run([*python(STUBBORN_FAMILY), str(tmp_path / "alive")], limit_bytes=10_000)
     assert done.is_cut
     assert done.code == -signal.SIGKILL
-    assert not is_running(int(done.stdout.split(b"\n")[0]))
+    assert select.select([alive], [], [], 10)[0] == [alive]
+    assert os.read(alive, 1) == b""
+    os.close(alive)
 
 
 def test_a_program_that_is_stopped_may_tidy_up() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import resource
@@ -91,11 +92,18 @@ class _Opened:
 
     def __init__(self) -> None:
         self.paths: list[str] = []
-        self.listens = False
+        self._listens = False
         sys.addaudithook(self._hear)
 
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[None]:
+        self.paths.clear()
+        self._listens = True
+        yield
+        self._listens = False
+
     def _hear(self, event: str, args: tuple[Any, ...]) -> None:
-        if self.listens and event == "open" and isinstance(args[0], str):
+        if self._listens and event == "open" and isinstance(args[0], str):
             self.paths.append(args[0])
 
 
@@ -113,10 +121,8 @@ def test_an_append_reads_only_the_end_of_the_journal_and_writes_as_little_for_an
         store.append(thread.id, "user", "first")
         files = files_in(tmp_path / str(length), thread.id)
         size = files.journal.stat().st_size
-        _opened.paths.clear()
-        _opened.listens = True
-        store.append(thread.id, "assistant", "second")
-        _opened.listens = False
+        with _opened.listening():
+            store.append(thread.id, "assistant", "second")
         opened = {Path(path).name for path in _opened.paths if thread.id in path}
         assert opened == {files.journal.name}
         grown.append(files.journal.stat().st_size - size)
@@ -133,7 +139,7 @@ def test_a_journal_that_outgrew_its_file_is_folded(tmp_path: Path) -> None:
     for number in range(5):
         store.append(thread_id, "user", f"{number} {LONG}")
     assert files.journal.stat().st_size < 2 * len(LONG)
-    assert len(plain_of(files.json)["conversation"]["messages"]) == 5
+    assert len(plain_of(files.json)["conversation"]["messages"]) == 6
     assert [text.split()[0] for text in texts(store.load(thread_id).messages)] == ["hello", *"01234"]
 
 
@@ -149,10 +155,10 @@ def test_a_long_thread_folds_in_proportion(tmp_path: Path) -> None:
     store = a_store(tmp_path)
     thread = a_thread(*a_line(*[LONG] * 10))
     store.save(thread)
-    for _ in range(4):
+    for _ in range(8):
         store.append(thread.id, "user", LONG)
-    assert read_journal(files_in(tmp_path, thread.id).journal, thread.id).has_edits
-    for _ in range(2):
+    assert len(plain_of(files_in(tmp_path, thread.id).json)["conversation"]["messages"]) == 10
+    for _ in range(4):
         store.append(thread.id, "user", LONG)
     assert len(plain_of(files_in(tmp_path, thread.id).json)["conversation"]["messages"]) > 10
 
@@ -194,6 +200,22 @@ def test_the_thread_is_whole_without_its_file_at_every_moment(tmp_path: Path) ->
     for step in steps:
         step()
         assert is_whole_without_the_file(tmp_path, files, store.load(thread_id))
+
+
+def test_a_first_append_to_a_long_thread_neither_reads_nor_copies_it(tmp_path: Path) -> None:
+    store = a_store(tmp_path)
+    thread = a_thread(*a_line(*[LONG] * 40))
+    store.save(thread)
+    files = files_in(tmp_path, thread.id)
+    with _opened.listening():
+        store.append(thread.id, "user", "first")
+    assert {Path(path).name for path in _opened.paths if thread.id in path} == {files.journal.name}
+    assert files.previous.samefile(files.json)
+    store.append(thread.id, "user", LONG)
+    assert len(plain_of(files.json)["conversation"]["messages"]) == 40
+    store.fold(thread.id)
+    assert not files.previous.samefile(files.json)
+    assert is_whole_without_the_file(tmp_path, files, store.load(thread.id))
 
 
 # Dying processes.
@@ -625,6 +647,36 @@ def test_a_title_changed_in_a_text_editor_is_an_edit(tmp_path: Path) -> None:
     assert seen.title == "by hand"
     assert len(seen.registers["title"].writes) == 1
     assert equal(store.load(thread_id), seen)
+
+
+@pytest.mark.parametrize("is_renamed", [False, True])
+def test_a_rewrite_of_a_long_thread_before_its_first_fold_loses_no_turn(
+    tmp_path: Path, *, is_renamed: bool
+) -> None:
+    """Its last revision is only a second name, which a program that writes over the file writes over as well."""
+    store = a_store(tmp_path)
+    thread = a_thread(*a_line(*[LONG] * 40))
+    store.save(thread)
+    store.append(thread.id, "user", "in the journal only")
+    files = files_in(tmp_path, thread.id)
+    if is_renamed:
+        copy = files.json.with_name("copy")
+        copy.write_bytes(files.json.read_bytes())
+        rewritten_by_the_seed(copy, title="theirs", turn="said elsewhere")
+        copy.replace(files.json)
+    else:
+        rewritten_by_the_seed(files.json, title="theirs", turn="said elsewhere")
+    seen = store.load(thread.id)
+    for _ in range(2):
+        seen = store.load(thread.id)
+        assert seen.title == "theirs"
+        assert {"in the journal only", "said elsewhere"} <= set(texts(seen.messages))
+        assert texts(seen.messages).count(LONG) == 40
+    if is_renamed:
+        assert {message.id for message in thread.messages} <= {message.id for message in seen.messages}
+    store.append(thread.id, "assistant", "goes on")
+    store.fold(thread.id)
+    assert "goes on" in texts(store.load(thread.id).messages)
 
 
 # A disk that will not.

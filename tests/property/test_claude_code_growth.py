@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from typing import Any
@@ -28,7 +29,7 @@ STEPS = st.lists(
 
 
 class Tangled:
-    """A session made of steps; `words` are the tokens that must be found, `chances` the forks there may be."""
+    """A session made of steps. `words`: tokens that must be found. `chances`: forks there may be."""
 
     def __init__(self, steps: list[Step]) -> None:
         self.session = ClaudeSession()
@@ -77,7 +78,9 @@ class Tangled:
         self.session.says(block, message=f"msg_{which % 3}", out=which, under=self._earlier(0))
 
     def _call(self, which: int, flag: int) -> None:
-        block = starts(f"c{which}", self._word()) if flag == 1 else calls(f"c{which}", "Read", path=self._word())
+        block = (
+            starts(f"c{which}", self._word()) if flag == 1 else calls(f"c{which}", "Read", path=self._word())
+        )
         self.session.says(block, message=f"msg_{which % 3}")
 
     def _result(self, which: int, flag: int) -> None:
@@ -177,7 +180,7 @@ def test_a_file_read_in_goes_gives_what_it_gives_at_once(steps: list[Step], cuts
     whole = read(ClaudeCode(), FILE, lines)
     places = sorted({0, len(lines), *(cut % (len(lines) + 1) for cut in cuts)})
     grown = read(ClaudeCode(), FILE, lines[: places[0]])
-    for start, end in zip(places, places[1:], strict=False):
+    for start, end in itertools.pairwise(places):
         after = read(ClaudeCode(), FILE, lines[start:end], before=grown) if grown.ending.state else None
         if after is None or after.ending.needs_whole:
             after = read(ClaudeCode(), FILE, lines[:end])

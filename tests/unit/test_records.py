@@ -30,9 +30,9 @@ def _fit(value: Any) -> list[Note]:
     return [Note(id=value["id"], text=str(value.get("text", "")))]
 
 
-def records() -> Records[Note]:
+def records(longest: int = 1 << 20) -> Records[Note]:
     shape = Shape(re.compile(rb'\{"id":'), lambda value: "id" in value and "text" in value)
-    return Records(msgspec.json.Decoder(Note).decode, _fit, shape)
+    return Records(msgspec.json.Decoder(Note).decode, _fit, shape, longest=longest)
 
 
 def read(*lines: bytes, tail: bytes = b"") -> tuple[list[str], dict[int, str]]:
@@ -75,7 +75,10 @@ def test_a_torn_record_glued_behind_a_whole_one_costs_only_itself() -> None:
 
 
 def test_records_glued_on_one_line_are_all_read() -> None:
-    assert read(GOOD + NEXT + b" " + GOOD) == (["one", "two", "one"], {1: "records glued together on one line"})
+    assert read(GOOD + NEXT + b" " + GOOD) == (
+        ["one", "two", "one"],
+        {1: "records glued together on one line"},
+    )
 
 
 def test_a_part_of_a_torn_record_is_no_record() -> None:
@@ -90,7 +93,7 @@ def test_a_torn_line_is_told_with_its_own_number() -> None:
 
 
 def test_an_object_over_several_lines_is_one_record() -> None:
-    pretty = json.dumps({"id": 3, "text": "a {brace} and a \" quote"}, indent=2).encode().split(b"\n")
+    pretty = json.dumps({"id": 3, "text": 'a {brace} and a " quote'}, indent=2).encode().split(b"\n")
     found, told = read(GOOD, *pretty, NEXT)
     assert found == ["one", 'a {brace} and a " quote', "two"]
     assert told == {2: "a JSON object over several lines"}
@@ -112,6 +115,17 @@ def test_a_document_that_lists_records_is_read_as_its_records() -> None:
 def test_an_object_that_never_ends_costs_only_itself() -> None:
     assert read(b"{", b'  "text": "torn"', NEXT) == (["two"], {1: "a torn record"})
     assert read(b"{", b'  "text": "torn"') == ([], {1: "a torn record"})
+
+
+def test_an_object_that_grows_beyond_bounds_is_given_up() -> None:
+    reader = records(longest=1000)
+    lines = [b"{", *[b'  "x": "' + b"y" * 50 + b'",'] * 100, NEXT]
+    assert [note.text for note, _ in reader.feed(lines)] == ["two"]
+    assert reader.problems[0].line == 1
+
+
+def test_several_lines_that_are_no_record_are_told() -> None:
+    assert read(b"{", b'  "words": 1', b"}", NEXT) == (["two"], {1: "several lines that are no record"})
 
 
 def test_half_a_character_is_replaced() -> None:

@@ -118,7 +118,7 @@ def read_git(workspace: Path, *, timeout: float = 10.0) -> GitSnapshot | None:
 
 
 def read_remote(workspace: Path) -> str | None:
-    """The slug of the remote of the repository that `workspace` lies in; None where there is none. Never an error."""
+    """The slug of the remote of the repository around `workspace`; None where there is none, never an error."""
     if _root_above(workspace) is None:
         return None
     try:

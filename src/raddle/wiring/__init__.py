@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 
 _SHORT = 10
+_REWRITES = frozenset({"loom", "quorum"})
+"""Programs that write their whole file anew for each turn: that is no sign of anything."""
 
 
 class Place(Struct, frozen=True, kw_only=True):
@@ -165,7 +167,9 @@ class Stores:
         """What a query as typed finds here."""
         return self.index.search(query, limit=limit, cursor=cursor)
 
-    def listed(self, query: str = "", *, limit: int | None, with_archived: bool = False) -> list[ThreadSummary]:
+    def listed(
+        self, query: str = "", *, limit: int | None, with_archived: bool = False
+    ) -> list[ThreadSummary]:
         """Summaries for a list, pins first, newest activity first."""
         return self.index.list(query or None, limit=limit, include_archived=with_archived)
 
@@ -173,18 +177,24 @@ class Stores:
         """Deleted threads, which no index holds; the newest activity first."""
         away = set(self.threads.ids()) - self.index.ids()
         threads = [thread for thread in map(self.threads.load, away) if thread.is_deleted]
-        return sorted((thread.summary() for thread in threads), key=lambda row: row.last_activity_at, reverse=True)
+        return sorted(
+            (thread.summary() for thread in threads), key=lambda row: row.last_activity_at, reverse=True
+        )
 
     def notes_on(self, thread: Thread) -> list[str]:
         """What a reader of this thread should know besides: that its source changed, that values clash."""
         notes = []
-        if thread.source is not None:
+        if thread.source is not None and thread.source.agent not in _REWRITES:
             rewritten = {path for path, segment in self.ledger.segments_of(thread.id) if segment.generation}
             if rewritten:
-                notes.append("its source was rewritten since it was first imported; what it said before is kept here")
+                notes.append(
+                    "its source was rewritten since it was first imported; what it said before is kept here"
+                )
         for conflict in thread.conflicts:
             values = ", ".join(str(value) for value in conflict.values)
-            notes.append(f"{conflict.path} was set to several values at once ({values}); set it again to settle it")
+            notes.append(
+                f"{conflict.path} was set to several values at once ({values}); set it again to settle it"
+            )
         return notes
 
     def active_leaf(self, thread: Thread) -> str:

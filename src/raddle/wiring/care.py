@@ -36,7 +36,9 @@ def fill_index(index: SearchIndex, threads: ThreadFiles) -> int:
                 continue
             if thread.is_deleted:
                 continue
-            removed = {message_id for message_id in thread.removed_messages if thread.tree.is_removed(message_id)}
+            removed = {
+                message_id for message_id in thread.removed_messages if thread.tree.is_removed(message_id)
+            }
             bulk.add(thread_id, (index_row(message, cutter) for message in thread.tree), removed)
             bulk.finish(thread_id, thread.summary())
     index.finish_rebuild()

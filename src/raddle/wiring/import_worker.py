@@ -155,14 +155,18 @@ def convert_session(setup: Setup, task: bytes, send: Callable[[bytes], None]) ->
         done = _convert(setup, plan, send)
     except StorageError as error:
         problem = FileProblem(path=plan.files[0].path, reason=f"{error.message} ({error.hint})")
-        done = Done(session=_key(plan), converted=Converted(plan=plan, thread_id="", has_news=False, problems=(problem,)), summary=None)
+        done = Done(
+            session=_key(plan),
+            converted=Converted(plan=plan, thread_id="", has_news=False, problems=(problem,)),
+            summary=None,
+        )
     send(encode_answer(done))
 
 
 def _convert(setup: Setup, plan: SessionPlan, send: Callable[[bytes], None]) -> Done:
     importer = importer_of(plan.agent)
     spool = ThreadSpool(Path(setup.threads_dir))
-    sink = _NewThreadSink(_key(plan), BlobDirectory(Path(setup.blobs_dir)), spool, send)
+    sink = _NewThreadSink(_key(plan), BlobDirectory(Path(setup.blobs_dir), syncs=False), spool, send)
     try:
         read = read_session(
             importer,
@@ -187,7 +191,12 @@ def _convert(setup: Setup, plan: SessionPlan, send: Callable[[bytes], None]) -> 
         prepared = spool.write(frame)
         summary = msgspec.structs.replace(frame.summary(), message_count=len(spool))
         converted = converted_of(
-            importer, plan, read, messages=len(spool), prepared=prepared.name, prepared_bytes=prepared.stat().st_size
+            importer,
+            plan,
+            read,
+            messages=len(spool),
+            prepared=prepared.name,
+            prepared_bytes=prepared.stat().st_size,
         )
         return Done(session=_key(plan), converted=converted, summary=summary)
     finally:

@@ -17,12 +17,21 @@ from msgspec import Struct
 
 from raddle.actions.importing.importer import Importer, Links, Taken
 from raddle.actions.importing.registry import IMPORTERS, importer_of
-from raddle.actions.importing.run import Converted, ImportReport, LeftOut, Progress, plan_of, run_import
-from raddle.actions.importing.run_plan import Plan, SessionPlan, SourceEntry, SourceFile
+from raddle.actions.importing.run import (
+    Converted,
+    FileDone,
+    ImportReport,
+    LeftOut,
+    Progress,
+    plan_of,
+    run_import,
+)
+from raddle.actions.importing.run_plan import Plan, Segment, SessionPlan, SourceEntry, SourceFile
 from raddle.actions.importing.session import read_session
-from raddle.adapters.agent_homes.discovery import find_at, find_in_homes, name_of
+from raddle.actions.importing.thread_files import THREAD_FILES, ThreadDelta, ThreadFileAgent
+from raddle.adapters.agent_homes.discovery import Agent, find_at, find_in_homes, name_of
 from raddle.adapters.agent_homes.source_bytes import SourceBytes
-from raddle.adapters.files import make_folder
+from raddle.adapters.files import find_bytes, make_folder
 from raddle.adapters.local_store.search_bulk import Bulk
 from raddle.adapters.local_store.thread_files import ThreadFiles
 from raddle.adapters.workers import answers
@@ -31,10 +40,13 @@ from raddle.model.threads.delta import Delta
 from raddle.model.threads.edits import imported_registers
 from raddle.model.threads.message import Message
 from raddle.model.threads.query_times import parse_moment
+from raddle.model.threads.register import Register
 from raddle.model.threads.thread import Thread
 from raddle.wiring import Stores
 from raddle.wiring.import_worker import BlobSink, Done, Remotes, Rows, Setup, convert_session, converted_of
 from raddle.wiring.import_worker import decode_answer, encode_task, with_context
+
+_THREAD_FILE_AGENTS = {one.agent: one for one in THREAD_FILES}
 
 SMALL_BYTES = 8 << 20
 """Up to this much is read in this process: starting workers would take longer."""
@@ -87,16 +99,21 @@ def _plan(stores: Stores, what: Sequence[str], since: str | None) -> tuple[Plan,
 
 
 def _find(stores: Stores, what: Sequence[str], known: dict[str, SourceEntry]) -> Iterator[SourceFile]:
-    agents = [importer for importer in IMPORTERS if importer.agent in what]
-    paths = [name for name in what if name not in {importer.agent for importer in IMPORTERS}]
-    for path in paths:
-        if os.path.sep not in path and not Path(path).exists():
-            known_agents = ", ".join(importer.agent for importer in IMPORTERS)
-            raise NotFound("agent or path", path, f"agents: {known_agents}; a path names a file or a folder")
-        yield from find_at(IMPORTERS, path, known)
-    if agents or not paths:
+    known_agents: tuple[Agent, ...] = (*IMPORTERS, *THREAD_FILES)
+    names = {agent.agent for agent in known_agents}
+    for path in what:
+        if path not in names:
+            if os.path.sep not in path and not Path(path).exists():
+                raise NotFound(
+                    "agent or path",
+                    path,
+                    f"agents: {', '.join(sorted(names))}; a path names a file or folder",
+                )
+            yield from find_at(known_agents, path, known)
+    chosen = [agent for agent in known_agents if agent.agent in what]
+    if chosen or not what:
         home = Path(stores.config.environment("HOME") or "~").expanduser()
-        yield from find_in_homes(agents or IMPORTERS, stores.config.environment, home, known)
+        yield from find_in_homes(chosen or known_agents, stores.config.environment, home, known)
 
 
 class _Idle:
@@ -105,6 +122,10 @@ class _Idle:
     def convert(self, sessions: Sequence[SessionPlan]) -> Iterator[Converted]:
         """Nothing."""
         return iter(())
+
+    def can_convert(self, session: SessionPlan) -> bool:
+        """None."""
+        return False
 
     def join(self, session: SessionPlan) -> Converted:
         """Never asked."""
@@ -177,9 +198,12 @@ class _Desk:
         """Thread files into their places, then the index on the disk."""
         if not batch:
             return []
+        self._stores.blobs.sync()  # the workers left the wait for the disk to us: once for a whole batch
         folder = self._stores.paths.threads_dir
         self._placing = {converted.thread_id for converted in batch}
-        placed = self._threads.import_many((converted.thread_id, str(folder / converted.prepared)) for converted in batch)
+        placed = self._threads.import_many(
+            (converted.thread_id, str(folder / converted.prepared)) for converted in batch
+        )
         if self._bulk is not None:
             self._bulk.commit()
         self._placing = set()
@@ -194,8 +218,14 @@ class _Desk:
 
     # -- sessions whose thread may be there ----------------------------------------------------
 
+    def can_convert(self, session: SessionPlan) -> bool:
+        """A log that was never read. Whole thread files are joined: another program may have raddle's own in hand."""
+        return session.is_new and session.agent not in _THREAD_FILE_AGENTS
+
     def join(self, session: SessionPlan) -> Converted:
         """Read what is new of a session and join it into its thread."""
+        if session.agent in _THREAD_FILE_AGENTS:
+            return self._join_files(_THREAD_FILE_AGENTS[session.agent], session)
         importer = importer_of(session.agent)
         stored = _Stored(self._threads, self._thread_of(session))
         sink = _JoinSink(self._stores)
@@ -219,8 +249,53 @@ class _Desk:
         writes = with_context(read.registers, self._stores.rules, self._remotes)
         delta = Delta(messages=tuple(sink.messages), registers=imported_registers(registers, writes))
         has_news = self._threads.join(read.thread_id, delta)
-        new = len({message.id for message in sink.messages if thread is None or message.id not in thread.tree})
+        new = len(
+            {message.id for message in sink.messages if thread is None or message.id not in thread.tree}
+        )
         return converted_of(importer, session, read, messages=new, has_news=has_news, is_new=thread is None)
+
+    def _join_files(self, agent: ThreadFileAgent, session: SessionPlan) -> Converted:
+        """Read whole thread files and join what they say."""
+        stored = _Stored(self._threads, "")
+        done: list[FileDone] = []
+        has_news = is_new = False
+        messages, thread_id = 0, ""
+        for file in session.files:
+            data = read_whole(file.path)
+            found = agent.read(data, stored.thread, self._stores.author)
+            thread_id = found.thread_id
+            entry = whole_entry(file, data, thread_id, self._known(file.path))
+            if thread_id in self._purged:
+                continue
+            before = stored.thread(thread_id)
+            delta = msgspec.structs.replace(
+                found.delta, registers={**found.delta.registers, **self._private(found)}
+            )
+            is_new = is_new or before is None
+            has_news = self._threads.join(thread_id, delta) or has_news
+            messages += sum(before is None or message.id not in before.tree for message in delta.messages)
+            sha256 = self._stores.blobs.put(data, compress=True)
+            segment = Segment(
+                generation=entry.generation, start=0, end=len(data), sha256=sha256, thread_id=thread_id
+            )
+            done.append(FileDone(entry=entry, state=b"", segment=segment, problems=found.problems))
+        return Converted(
+            plan=session,
+            thread_id=thread_id,
+            files=tuple(done),
+            messages=messages,
+            is_new=is_new and has_news,
+            has_news=has_news,
+        )
+
+    def _private(self, found: ThreadDelta) -> dict[str, Register]:
+        """What the config's rules say of a thread that is met for the first time."""
+        thread = Thread(found.thread_id)
+        thread.join(found.delta)
+        workspace, remote = thread.plain("workspace_root"), thread.plain("git_remote_url")
+        if not self._stores.rules.makes_private(workspace, remote):
+            return {}
+        return imported_registers({}, [("is_private", 0, True)])
 
     def _thread_of(self, session: SessionPlan) -> str:
         for file in session.files:
@@ -247,6 +322,34 @@ class _Desk:
                 links = importer.links(self._stores.ledger.state_of(entry.path) or b"")
                 told = links if told is None or links is None else told.joined(links)
         return told
+
+
+def read_whole(path: str) -> bytes:
+    """All bytes of a small file of another program."""
+    data = find_bytes(Path(path))
+    if data is None:
+        raise NotFound("file", path, "it went away while it was being imported")
+    return data
+
+
+def whole_entry(
+    file: SourceFile, data: bytes, thread_id: str, known: tuple[SourceEntry, bytes] | None
+) -> SourceEntry:
+    """The ledger's row of a file that is read whole each time."""
+    return SourceEntry(
+        path=file.path,
+        agent=file.agent,
+        session=file.session,
+        thread_id=thread_id,
+        size=file.size,
+        mtime_ns=file.mtime_ns,
+        inode=file.inode,
+        read_to=len(data),
+        lines=data.count(b"\n"),
+        head="",
+        tail="",
+        generation=0 if known is None else known[0].generation + 1,
+    )
 
 
 class _JoinSink(BlobSink):

@@ -47,7 +47,9 @@ def _drop(stores: Stores, thread_id: str, blobs: Iterable[str]) -> int:
     wanted = set(blobs)
     if not wanted:
         return 0
-    still_held = {sha256 for sha256 in wanted if any(other != thread_id for other in stores.ledger.holders_of(sha256))}
+    still_held = {
+        sha256 for sha256 in wanted if any(other != thread_id for other in stores.ledger.holders_of(sha256))
+    }
     for other in stores.threads.ids():
         if wanted <= still_held:
             break

@@ -13,8 +13,10 @@ _FENCE = re.compile(r"(?P<lead>[ \t]*)(?P<mark>`{3,}|~{3,})(?P<info>.*)\Z")
 _NESTED_FENCE = re.compile(r"[ \t]*(?:(?:>|[-*+]|\d{1,9}[.)])[ \t]*)+(?:`{3,}|~{3,})")
 _HEADING = re.compile(r"( {0,3})(#{1,6})(?=[ \t]|\Z)")
 _UNDERLINE = re.compile(r" {0,3}(?:=+|-+)[ \t]*\Z")
+_DEEPEST_FENCE = 3
+"""Spaces before a fence that opens a block wherever it stands; with more, what stands above decides."""
 _CODE_SPAN = re.compile(r"(?<![`\\])(`+)(?!`).*?(?<!`)\1(?!`)")
-_TAG = re.compile(r"<(?=[A-Za-z/!?])(?!https?://[^\s<>]*>|mailto:[^\s<>]*>)")
+_TAG = re.compile(r"(?<!\\)((?:\\\\)*)<(?=[A-Za-z/!?])(?!https?://[^\s<>]*>|mailto:[^\s<>]*>)")
 _INLINE = re.compile(r"[\\`*\[\]<>]|(?<!\w)_|_(?!\w)")
 
 
@@ -32,7 +34,7 @@ def contained(text: str) -> str:
         if is_code is None:
             return fenced("\n".join(lines))
         told.append(line if is_code else _outside(line, in_paragraph=in_paragraph, is_loose=is_loose))
-        in_paragraph = not is_code and bool(line.strip())
+        in_paragraph = bool(line.strip()) and (not is_code or _width(line) > _DEEPEST_FENCE)
         is_loose = in_paragraph and (is_loose or "`" in _CODE_SPAN.sub("", line))
     return "\n".join(told)
 
@@ -73,35 +75,46 @@ def _lines(text: str) -> list[str]:
 def _with_code(lines: list[str]) -> Iterator[tuple[str, bool | None]]:
     """(line, is it inside a code block or its fence?); None as soon as that cannot be told for sure.
 
-    A fence at the margin opens a block in every reading, and one indented by spaces does so in some: it is
-    sure only where nothing up to its close stands further left, for then it closes in every reading, too.
+    A fence at the margin opens a block in every reading. An indented one does so in some: whether it is in
+    a list, in a paragraph or in code depends on what stands above. It is sure only where the block is the
+    same in all.
     """
     opened: re.Match[str] | None = None
     for line in lines:
         found = _FENCE.match(line)
         if opened is not None:
-            lead = opened["lead"]
-            if line.strip() and not line.startswith(lead):
-                yield line, None
             is_close = _closes(opened, found)
-            yield line, True
+            yield line, None if is_close is None or not _is_inside(line, opened["lead"]) else True
             opened = None if is_close else opened
         elif found is not None and not ("`" in found["mark"] and "`" in found["info"]):
             opened = found
-            yield line, True
+            yield line, True if _is_inside(line, found["lead"]) else None
         else:
             yield line, None if _NESTED_FENCE.match(line) else False
     if opened is not None:
         yield "", None
 
 
-def _closes(opened: re.Match[str], found: re.Match[str] | None) -> bool:
-    if found is None or found["info"].strip():
+def _is_inside(line: str, lead: str) -> bool:
+    """Is a line part of the block in every reading? Indented by more than three, it may be a paragraph's."""
+    if len(lead.expandtabs(4)) > _DEEPEST_FENCE and _TAG.search(line):
         return False
-    is_long_enough = found["mark"].startswith(opened["mark"])
-    if not opened["lead"]:
-        return is_long_enough and len(found["lead"].expandtabs(4)) <= 3
-    return is_long_enough and found["lead"] == opened["lead"]
+    return not line.strip() or line.startswith(lead)
+
+
+def _closes(opened: re.Match[str], found: re.Match[str] | None) -> bool | None:
+    """Does a fence close the block? None: in some readings only."""
+    if found is None or found["info"].strip() or not found["mark"].startswith(opened["mark"]):
+        return False
+    if found["lead"] == opened["lead"]:
+        return True
+    if opened["lead"]:
+        return None
+    return len(found["lead"].expandtabs(4)) <= _DEEPEST_FENCE
+
+
+def _width(line: str) -> int:
+    return len(line.expandtabs(4)) - len(line.expandtabs(4).lstrip())
 
 
 def _outside(line: str, *, in_paragraph: bool, is_loose: bool) -> str:
@@ -118,6 +131,6 @@ def _outside(line: str, *, in_paragraph: bool, is_loose: bool) -> str:
         return "\\" + line.lstrip()
     told, at = [], 0
     for span in () if is_loose else _CODE_SPAN.finditer(line):
-        told += [_TAG.sub(r"\\<", line[at : span.start()]), span[0]]
+        told += [_TAG.sub(r"\1\\<", line[at : span.start()]), span[0]]
         at = span.end()
-    return "".join([*told, _TAG.sub(r"\\<", line[at:])])
+    return "".join([*told, _TAG.sub(r"\1\\<", line[at:])])

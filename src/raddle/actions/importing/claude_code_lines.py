@@ -220,8 +220,3 @@ def plain_of(raw: Raw) -> tuple[Any, list[str]]:
         return _decode_plain(data), []
     except UNREADABLE:
         return decode_tolerantly(data)
-
-
-def text_of(raw: Raw) -> str:
-    """`raw` where it is a text; else empty."""
-    return decoded(raw, str) or "" if bytes(raw[:1]) == b'"' else ""

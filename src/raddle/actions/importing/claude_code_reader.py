@@ -187,6 +187,7 @@ class ClaudeCodeReader:
             links=self._weaver.agents.links(session_id),
             state=state,
             needs_whole=self._is_in_doubt(),
+            is_unplaced=self._weaver.is_unplaced,
         )
 
     def _is_in_doubt(self) -> bool:

@@ -139,13 +139,13 @@ class Tangle:
         time (the same time is a replay). Whatever else hangs on a message in the middle of a strand is a
         result or a call that ran beside others, and goes to its end.
         """
-        if parent is None or parent.strand not in self.strands:
+        if parent is None:
             return self.main
         if typed_at is not None:
             earlier = self._typed.get((parent.strand, parent.turn))
             if earlier is not None and earlier != typed_at:
                 return self.fork(parent.message_id)
-        return parent.strand
+        return parent.strand if parent.strand in self.strands else self.main
 
     def fork(self, message_id: str, *, is_sidechain: bool = False) -> int:
         """A new strand that hangs on a message ("": a new root)."""

@@ -58,6 +58,8 @@ class Weaver:
         self.silent: dict[str, str] = {}
         """API id -> uuid of its first line, while none of its lines said anything."""
         self.calls: dict[str, Call] = {}
+        self.is_unplaced = False
+        """Was a sub-agent's own file begun without knowing the call that started it?"""
         self.counts: dict[str, int] = {}
         """Role and hash of the content -> how many lines without an id said that."""
         self._source = source
@@ -224,6 +226,7 @@ class Weaver:
         starter = self.agents.starter_of(
             agent_id, part.content, call_id=sidecar.tool_use_id or "", run_id=run_id
         )
+        self.is_unplaced = self._is_part and starter is None
         if starter is not None:
             self.tangle.hang(number, starter.message_id, starter.seq)
         known = {"agent_id": agent_id, "agent_type": sidecar.agent_type, "description": sidecar.description}

@@ -131,6 +131,7 @@ class Ending(Struct, frozen=True, kw_only=True):
     `state`: what goes on from the end of the complete lines; empty where only a reading from the start can.
     `needs_whole`: this reading went on from a state that did not know enough; throw its messages away and
     read the file from its start. `other_agent`: whose file this is, where it is not this importer's.
+    `is_unplaced`: a part whose starting call was not found; read again with more `links`, it takes its place.
     """
 
     thread_id: str = ""
@@ -140,6 +141,7 @@ class Ending(Struct, frozen=True, kw_only=True):
     state: bytes = b""
     needs_whole: bool = False
     other_agent: str = ""
+    is_unplaced: bool = False
 
 
 class Reader(Protocol):

@@ -45,7 +45,8 @@ class Records(Generic[T]):
     """The records of one file, line by line; `line` is the number of the last line read, from 1.
 
     `decode` is strict and fast. `fit` makes records of a plain JSON value that `decode` refused, leaving out
-    what does not fit; none where it is no record, several where it is a document that lists them.
+    what does not fit; none where it is no record, several where it is a document that lists them. An object
+    over several lines that is longer than `longest` bytes is given up.
     """
 
     def __init__(
@@ -54,13 +55,14 @@ class Records(Generic[T]):
         fit: Callable[[Any], list[T]],
         shape: Shape,
         *,
-        line: int = 0,
+        longest: int = MAX_LINE_BYTES,
     ) -> None:
-        self.line = line
+        self.line = 0
         self.problems: list[Problem] = []
         self._decode = decode
         self._fit = fit
         self._shape = shape
+        self._longest = longest
         self._open: _OpenObject | None = None
 
     @property
@@ -85,8 +87,10 @@ class Records(Generic[T]):
 
     def finish(self, tail: bytes) -> Iterator[tuple[T, bytes]]:
         """The record that `tail` holds, where it is whole; `line` stays where the last newline is."""
-        if self._open is not None:
-            self._give_up()
+        if self._open is not None and not self._shape.starts.match(tail):
+            yield from self._read_on(tail)
+            tail = b""
+        self._give_up()
         if not tail.strip():
             return
         try:
@@ -185,7 +189,7 @@ class Records(Generic[T]):
             return
         opened.add(line)
         if opened.is_open:
-            if opened.size > MAX_LINE_BYTES:
+            if opened.size > self._longest:
                 self._give_up()
             return
         self._open = None

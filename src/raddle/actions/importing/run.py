@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from raddle.actions.importing.importer import Problem
 from raddle.actions.importing.run_plan import Plan, Segment, SessionPlan, SourceEntry, SourceFile, plan_import
-from raddle.model.errors import StorageError
+from raddle.model.errors import FormatError, StorageError
 
 BATCH_BYTES = 48 << 20
 """Thread files of about this size take their places together, with one sync."""
@@ -90,6 +90,9 @@ class Desk(Protocol):
     def convert(self, sessions: Sequence[SessionPlan]) -> Iterator[Converted]:
         """Sessions never read before, in bulk, each as it is done."""
 
+    def can_convert(self, session: SessionPlan) -> bool:
+        """Is it one for `convert`? All others are for `join`."""
+
     def join(self, session: SessionPlan) -> Converted:
         """A session whose thread may be there: read what is new and join it."""
 
@@ -153,7 +156,8 @@ def run_import(
             _note(report, ledger, converted)
         batch.clear()
 
-    new = [session for session in plan.sessions if session.is_new]
+    new = [session for session in plan.sessions if desk.can_convert(session)]
+    others = [session for session in plan.sessions if not desk.can_convert(session)]
     try:
         for converted in desk.convert(new) if new else ():
             done += converted.plan.size
@@ -168,11 +172,10 @@ def run_import(
             progress(done, total, report.messages + sum(other.messages for other in batch))
     finally:
         settle()
-    for session in plan.sessions:
-        if not session.is_new:
-            _note(report, ledger, _joined(desk, session))
-            done += session.size
-            progress(done, total, report.messages)
+    for session in others:
+        _note(report, ledger, _joined(desk, session))
+        done += session.size
+        progress(done, total, report.messages)
     return report
 
 
@@ -180,7 +183,7 @@ def _joined(desk: Desk, session: SessionPlan) -> Converted:
     """A session that cannot be read costs itself, not the import."""
     try:
         return desk.join(session)
-    except StorageError as error:
+    except (StorageError, FormatError) as error:
         problem = FileProblem(path=session.files[0].path, reason=f"{error.message} ({error.hint})")
         return Converted(plan=session, thread_id="", has_news=False, problems=(problem,))
 

@@ -124,6 +124,7 @@ def read_session(
     registers: list[Write] = []
     thread_id = other_agent = ""
     told = links
+    unplaced: list[SourceFile] = []
     for file in plan.files:
         read, ending = _read_file(
             importer, file, name_of(file), open_source, known(file.path), told, lookup, sink

@@ -10,14 +10,31 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Protocol
 
-from raddle.actions.importing.importer import Home, Importer, SourceName
+from raddle.actions.importing.importer import Home, Place, SourceName
 from raddle.actions.importing.run_plan import SourceEntry, SourceFile
 from raddle.adapters.files import storage_error
 from raddle.model.errors import NotFound
 
 _HEAD_BYTES = 1 << 16
 _SIDECAR_BYTES = 1 << 16
+
+
+class Agent(Protocol):
+    """What has to be known of an agent to find its files."""
+
+    @property
+    def agent(self) -> str:
+        """Its name in ids and on the command line."""
+
+    @property
+    def home(self) -> Home:
+        """Where it keeps its sessions."""
+
+    def place(self, source: SourceName, head: bytes) -> Place | None:
+        """Which session a file belongs to; None: to none."""
+
 
 Environment = Callable[[str], str | None]
 """The value of an environment variable that names an agent's home."""
@@ -39,23 +56,23 @@ def home_folders(home: Home, environment: Environment, user_home: Path) -> list[
 
 
 def find_in_homes(
-    importers: Iterable[Importer], environment: Environment, user_home: Path, known: Mapping[str, SourceEntry]
+    agents: Iterable[Agent], environment: Environment, user_home: Path, known: Mapping[str, SourceEntry]
 ) -> Iterator[SourceFile]:
     """Every session file of these agents on this machine."""
-    for importer in importers:
-        for folder in home_folders(importer.home, environment, user_home):
-            for entry in _matching(folder, importer.home.patterns):
-                file = _placed(importer, folder, entry, known)
+    for agent in agents:
+        for folder in home_folders(agent.home, environment, user_home):
+            for entry in _matching(folder, agent.home.patterns):
+                file = _placed(agent, folder, entry, known)
                 if file is not None:
                     yield file
 
 
-def find_at(importers: Iterable[Importer], path: str, known: Mapping[str, SourceEntry]) -> list[SourceFile]:
+def find_at(agents: Iterable[Agent], path: str, known: Mapping[str, SourceEntry]) -> list[SourceFile]:
     """The session files at a path that a person named: one file, or all below a folder. NotFound where it is not there."""
     root = Path(path).expanduser().absolute()
     if not root.exists():
         raise NotFound("file or folder", path, "check the path")
-    importers = list(importers)
+    agents = list(agents)
     if root.is_file():
         paths: Iterable[Path] = [root]
         folder = root.parent
@@ -63,21 +80,21 @@ def find_at(importers: Iterable[Importer], path: str, known: Mapping[str, Source
         paths, folder = (Path(entry.path) for entry in _below(root)), root
     found = []
     for at in paths:
-        for importer in importers:
-            if at.name.endswith(importer.home.suffix):
-                file = _placed(importer, folder, _entry(at), known)
+        for agent in agents:
+            if at.name.endswith(agent.home.suffix):
+                file = _placed(agent, folder, _entry(at), known)
                 if file is not None:
                     found.append(file)
                     break
     return found
 
 
-def name_of(importer: Importer, file: SourceFile, folder: Path | None = None) -> SourceName:
+def name_of(agent: Agent, file: SourceFile, folder: Path | None = None) -> SourceName:
     """What a reader is told of a file before its first byte."""
     path = Path(file.path)
     sidecar = b""
-    if importer.home.sidecar:
-        beside = path.with_name(path.name.removesuffix(importer.home.suffix) + importer.home.sidecar)
+    if agent.home.sidecar:
+        beside = path.with_name(path.name.removesuffix(agent.home.suffix) + agent.home.sidecar)
         sidecar = _first_bytes(beside, _SIDECAR_BYTES) if beside.is_file() else b""
     folders = path.parent.parts[1:] if folder is None else path.parent.relative_to(folder).parts
     return SourceName(name=path.name, folders=tuple(folders), sidecar=sidecar)
@@ -97,22 +114,20 @@ def _entry(path: Path) -> _Stat:
     return _Stat(str(path), path.stat())
 
 
-def _placed(
-    importer: Importer, folder: Path, entry: _Stat, known: Mapping[str, SourceEntry]
-) -> SourceFile | None:
+def _placed(agent: Agent, folder: Path, entry: _Stat, known: Mapping[str, SourceEntry]) -> SourceFile | None:
     stat, before = entry.stat, known.get(entry.path)
     if before is not None and (stat.st_size, stat.st_mtime_ns, stat.st_ino) == (
         before.size,
         before.mtime_ns,
         before.inode,
     ):
-        return _source_file(entry, importer.agent, before.session, is_main=True)
+        return _source_file(entry, agent.agent, before.session, is_main=True)
     path = Path(entry.path)
     name = SourceName(name=path.name, folders=tuple(path.parent.relative_to(folder).parts))
-    place = importer.place(name, _first_bytes(path, _HEAD_BYTES))
+    place = agent.place(name, _first_bytes(path, _HEAD_BYTES))
     if place is None:
         return None
-    return _source_file(entry, importer.agent, place.session, is_main=not place.is_part)
+    return _source_file(entry, agent.agent, place.session, is_main=not place.is_part)
 
 
 def _source_file(entry: _Stat, agent: str, session: str, *, is_main: bool) -> SourceFile:

@@ -18,7 +18,15 @@ from msgspec import Raw, Struct
 
 from raddle.adapters.files import append_durable, find_bytes, storage_error, truncate_durable
 from raddle.model.errors import BrokenFormat, NewerFormat
-from raddle.model.threads.delta import Delta, decode_delta, decode_register, encode_delta, encode_register
+from raddle.model.threads.delta import (
+    Delta,
+    decode_delta,
+    decode_register,
+    delta_from_json,
+    encode_delta,
+    encode_register,
+)
+from raddle.model.threads.message import Message
 from raddle.model.threads.register import Register
 
 FORMAT = 1
@@ -112,15 +120,25 @@ class _Next(Struct, omit_defaults=True):
     device: str
     version: int
     clock: int
-    tip: Tip | None = None
+    tip: Tip | bool | None = None
+    """True: the last message of the delta."""
     registers: dict[str, Any] = msgspec.field(default_factory=dict, name="set")
+
+
+class _Delta(Struct, forbid_unknown_fields=True):
+    """A delta as nearly all are, so that its messages need no second look."""
+
+    base_version: int = 0
+    version: int = 0
+    append: list[Message] = []
+    set: dict[str, Any] = {}
 
 
 class _Line(Struct):
     format: int
     id: str
     file: FileIdentity
-    delta: dict[str, Any]
+    delta: Raw
     next: Raw = _NO_FOOTER
 
 
@@ -130,6 +148,7 @@ class _Format(Struct):
 
 _decode_line = msgspec.json.Decoder(_Line).decode
 _decode_format = msgspec.json.Decoder(_Format).decode
+_decode_plain_delta = msgspec.json.Decoder(_Delta).decode
 _decode_next = msgspec.json.Decoder(_Next | None).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -147,7 +166,7 @@ def encode_line(line: Line) -> bytes:
             device=line.footer.device,
             version=line.footer.version,
             clock=line.footer.clock,
-            tip=line.footer.tip,
+            tip=True if line.footer.tip in _tip_within(line.delta) else line.footer.tip,
             registers={
                 path: encode_register(register)
                 for path, register in line.footer.registers.items()
@@ -173,12 +192,29 @@ def decode_line(data: bytes, thread_id: str, *, with_footer: bool = True) -> Lin
         raise NewerFormat("the journal", found.format, FORMAT)
     if found.id != thread_id:
         raise BrokenFormat(f"it belongs to thread {found.id[:60]}")
-    delta = decode_delta(found.delta)
+    delta = _decode_delta(found.delta)
     return Line(
         id=found.id,
         file=found.file,
         delta=delta,
         footer=_footer(footer, delta) if footer is not None else None,
+    )
+
+
+def _decode_delta(data: Raw) -> Delta:
+    try:
+        plain = _decode_plain_delta(data)
+    except (msgspec.MsgspecError, RecursionError):
+        return delta_from_json(bytes(data))  # it holds what a newer version or another program wrote
+    others = {"base_version": plain.base_version, "version": plain.version, "set": plain.set}
+    return msgspec.structs.replace(decode_delta(others), messages=tuple(plain.append))
+
+
+def _tip_within(delta: Delta) -> tuple[Tip, ...]:
+    """The last message of the delta as the tip that it most often is."""
+    return tuple(
+        Tip(id=last.id, branch_id=last.branch_id, role=last.role, order=last.order)
+        for last in delta.messages[-1:]
     )
 
 
@@ -193,11 +229,16 @@ def _refuse_newer(body: bytes) -> None:
 
 def _footer(plain: _Next, delta: Delta) -> Footer:
     registers = {path: decode_register(register) for path, register in plain.registers.items()}
+    tip = plain.tip
+    if isinstance(tip, bool):
+        if not (tip and delta.messages):
+            raise BrokenFormat("the tip is to be found in a delta without messages")
+        tip = _tip_within(delta)[0]
     return Footer(
         device=plain.device,
         version=plain.version,
         clock=plain.clock,
-        tip=plain.tip,
+        tip=tip,
         registers=registers | dict(delta.registers),
     )
 

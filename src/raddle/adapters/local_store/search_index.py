@@ -185,6 +185,8 @@ class SearchIndex:
         with self._lock:
             if self._dirty_list is None or self._load is None or not is_dirty(self._dirty_list):
                 return 0
+            if self._database.sql.in_transaction:  # inside an import of this process
+                return count_dirty(self._dirty_list)
             try:
                 with self._database.writing(wait_seconds=_DRAIN_SECONDS):
                     taken = take_dirty(self._dirty_list)
@@ -368,6 +370,8 @@ class SearchIndex:
     def _settle_book(self, query: Query) -> None:
         """A query for fragments needs the whole vocabulary; while an import goes on, what there is has to do."""
         if not any(isinstance(term, Fragment) for term in query.terms) or not self._book.is_unsure():
+            return
+        if self._database.sql.in_transaction:
             return
         with contextlib.suppress(IndexBusy), self._database.writing(wait_seconds=0):
             self._book.make_anew()

@@ -15,15 +15,32 @@ from raddle.adapters.local_store.thread_files_reading import Files, Glance, Load
 from raddle.adapters.paths import Paths
 from raddle.model.threads.codec import encode_thread
 from raddle.model.threads.delta import Delta
+from raddle.model.threads.thread import Thread
 
-_LEAST_BYTES = 64 * 1024
+SMALL_JOURNAL_BYTES = 64 * 1024
+_SMALL_FILE_BYTES = 1 << 20
 
 
 def is_due(journal_size: int, file_size: int, links: int) -> bool:
-    """Has the journal outgrown 64 KiB and half the file? Or did a fold stop half way, so that the file still
-    bears the name of the last revision too and would be written over in both?
+    """Has the journal outgrown 64 KiB and the file? Or did a fold of a small file stop half way, so that it still
+    bears the name of the last revision too, and whoever writes over it would write over both?
     """
-    return links > 1 or journal_size > max(_LEAST_BYTES, file_size // 2)
+    if links > 1 and file_size <= _SMALL_FILE_BYTES:
+        return True
+    return journal_size > max(SMALL_JOURNAL_BYTES, file_size)
+
+
+def keep_first_revision(files: Files, data: bytes) -> None:
+    """Lay beside the `.json`, which holds `data`, the revision that the lines of its first journal complete.
+
+    Were the `.json` damaged, those lines alone would be a thread without its beginning. A large file gets a
+    second name instead of a copy, so that a first append costs what any other does: that outlives a program
+    that renames another file into its place, though not one that writes over it.
+    """
+    if len(data) > _SMALL_FILE_BYTES:
+        keep_as(files.json, files.previous, data)
+    else:
+        write_atomic(files.previous, data)
 
 
 def fold(paths: Paths, files: Files, loaded: Loaded, device: str) -> None:
@@ -40,6 +57,11 @@ def fold(paths: Paths, files: Files, loaded: Loaded, device: str) -> None:
     # cut would leave the old .json without its lines.
     if glance.journal.exists:
         rename(files.journal, files.previous_journal)
+    begin_journal(files, thread, device)
+
+
+def begin_journal(files: Files, thread: Thread, device: str) -> None:
+    """A journal without an edit: what the first append needs, so that it need not read the `.json`."""
     identity = identity_of(files.json.stat())
     empty = Delta(base_version=thread.version, version=thread.version)
     line = Line(id=thread.id, file=identity, delta=empty, footer=footer_of(thread, device))

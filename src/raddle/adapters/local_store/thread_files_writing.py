@@ -13,7 +13,13 @@ from raddle.actions.ports import Finding, Placed, is_empty
 from raddle.adapters.files import find_bytes, make_folder, write_atomic
 from raddle.adapters.local_store.journal import Line, append_line, identity_of, read_tail
 from raddle.adapters.local_store.journal_tail import TailThread, footer_of
-from raddle.adapters.local_store.thread_files_fold import fold, is_due
+from raddle.adapters.local_store.thread_files_fold import (
+    SMALL_JOURNAL_BYTES,
+    begin_journal,
+    fold,
+    is_due,
+    keep_first_revision,
+)
 from raddle.adapters.local_store.thread_files_moves import TakingBatch, remove_all
 from raddle.adapters.local_store.thread_files_reading import (
     Files,
@@ -57,9 +63,13 @@ class ThreadWriting:
         """The file of a thread that had none; False where it is empty and so not written."""
         if is_empty(thread):
             return False
-        file = files_of(self._paths, thread.id).json
-        make_folder(file.parent)
-        write_atomic(file, encode_thread(thread))
+        files = files_of(self._paths, thread.id)
+        data = encode_thread(thread)
+        make_folder(files.json.parent)
+        write_atomic(files.json, data)
+        if len(data) > SMALL_JOURNAL_BYTES:
+            keep_first_revision(files, data)
+            begin_journal(files, thread, self._author.device)
         return True
 
     def commit(self, loaded: Loaded, delta: Delta) -> None:
@@ -69,9 +79,7 @@ class ThreadWriting:
         if glance.data is None or glance.identity is None:
             raise AssertionError("a thread that was loaded to be written has its file")
         if not glance.journal.lines or not is_there(files.previous):
-            # A journal never stands without a revision that it completes: were the .json damaged, its
-            # lines alone would be a thread without its beginning.
-            write_atomic(files.previous, glance.data)
+            keep_first_revision(files, glance.data)
         footer = footer_of(thread, self._author.device)
         line = Line(id=thread.id, file=glance.identity, delta=delta, footer=footer)
         size = append_line(files.journal, line, end=glance.journal.end, size=glance.journal.size)

@@ -82,7 +82,9 @@ def bug(error: BaseException, *, as_json: bool) -> int:
         kept = f"the details are in {path}"
     except (OSError, RaddleError) as trouble:
         kept = f"the log could not be written: {trouble}"
-    _write("bug", f"raddle made a mistake ({type(error).__name__})", f"please report it; {kept}", as_json=as_json)
+    _write(
+        "bug", f"raddle made a mistake ({type(error).__name__})", f"please report it; {kept}", as_json=as_json
+    )
     return BUG
 
 

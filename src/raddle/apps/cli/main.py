@@ -92,7 +92,11 @@ class Verbs(click.Group):
         """The commands by group, without importing one."""
         width = max(map(len, COMMANDS))
         for group in (FIRST, FIND, WRITE, KEEP, CARE):
-            rows = [(name.ljust(width), entry.short_help) for name, entry in COMMANDS.items() if entry.group == group]
+            rows = [
+                (name.ljust(width), entry.short_help)
+                for name, entry in COMMANDS.items()
+                if entry.group == group
+            ]
             with formatter.section(group):
                 formatter.write_dl(rows)
 

@@ -13,7 +13,9 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 as_json = click.option("--json", "json", is_flag=True, help="Print JSON, and errors as JSON on stderr.")
 thread_argument = click.argument("thread", metavar="ID")
-text_argument = click.argument("text", metavar="TEXT", callback=lambda ctx, param, value: output.text_or_stdin(value))
+text_argument = click.argument(
+    "text", metavar="TEXT", callback=lambda ctx, param, value: output.text_or_stdin(value)
+)
 
 
 def message_option(name: str, help_text: str, *, default: str = "tip") -> Decorator:

@@ -26,7 +26,9 @@ def header(thread: Thread, now: int, notes: Iterable[str] = ()) -> Iterator[str]
         facts.append(summary.source.agent)
     facts += [words.count(summary.message_count, "message"), words.ago(summary.last_activity_at, now)]
     yield words.style("  ".join(facts), "dim")
-    place = " @ ".join(part for part in (summary.git_remote_url or summary.workspace_root, summary.git_branch) if part)
+    place = " @ ".join(
+        part for part in (summary.git_remote_url or summary.workspace_root, summary.git_branch) if part
+    )
     marks = [f"#{tag}" for tag in summary.tags]
     marks += [word for word, is_so in _flags(thread) if is_so]
     second = "  ".join(part for part in (place, " ".join(marks)) if part)
@@ -68,7 +70,9 @@ def lost_and_found(thread: Thread) -> Iterator[str]:
     lost = thread.tree.lost()
     if lost:
         yield ""
-        yield words.style(f"Lost and found: {words.count(len(lost), 'message')} with no way to a root", "bold")
+        yield words.style(
+            f"Lost and found: {words.count(len(lost), 'message')} with no way to a root", "bold"
+        )
         for message in lost:
             yield f"  {_first_line(message, 80)}  {words.style(message.id, 'dim')}"
         yield words.style("  `raddle doctor --fix` gives them a root", "dim")
@@ -105,7 +109,11 @@ def _label(thread: Thread, message: Message, names: dict[str, str]) -> str:
     siblings = thread.tree.children(message.parent_id)
     if len([sibling for sibling in siblings if sibling.is_sidechain == message.is_sidechain]) > 1:
         facts.append(f"1 of {len(siblings)} here")
-    agents = sum(child.is_sidechain for child in thread.tree.children(message.id)) if not message.is_sidechain else 0
+    agents = (
+        sum(child.is_sidechain for child in thread.tree.children(message.id))
+        if not message.is_sidechain
+        else 0
+    )
     if agents:
         facts.append(words.count(agents, "sub-agent"))
     return f"{label}  {words.style('  '.join(fact for fact in facts if fact), 'dim')}"
@@ -135,7 +143,9 @@ def outline(thread: Thread, *, with_removed: bool = False) -> Iterator[str]:
     """Every message as one line under the one it answers; a line that only goes on is not indented further."""
     tip = thread.tree.tip()
     names = {call.id: call.tool_name for message in thread.tree for call in message.tool_calls}
-    waiting: list[tuple[Message, int]] = [(root, 0) for root in reversed(thread.tree.children(None, removed=with_removed))]
+    waiting: list[tuple[Message, int]] = [
+        (root, 0) for root in reversed(thread.tree.children(None, removed=with_removed))
+    ]
     seen: set[str] = set()
     while waiting:
         message, depth = waiting.pop()
@@ -150,7 +160,9 @@ def outline(thread: Thread, *, with_removed: bool = False) -> Iterator[str]:
         waiting.extend((child, depth + 1) for child in reversed(children) if child is not goes_on)
 
 
-def _outline_line(thread: Thread, message: Message, depth: int, names: dict[str, str], *, is_tip: bool) -> str:
+def _outline_line(
+    thread: Thread, message: Message, depth: int, names: dict[str, str], *, is_tip: bool
+) -> str:
     marks = []
     if is_tip:
         marks.append("tip")
@@ -171,5 +183,7 @@ def _first_line(message: Message, columns: int) -> str:
     if message.tool_calls:
         call = message.tool_calls[0]
         more = f" (+{len(message.tool_calls) - 1})" if len(message.tool_calls) > 1 else ""
-        return words.cut(f"→ {words.one_line(call.tool_name)}{more}  {call_in_short(call.arguments_json)}", columns)
+        return words.cut(
+            f"→ {words.one_line(call.tool_name)}{more}  {call_in_short(call.arguments_json)}", columns
+        )
     return words.cut(words.one_line(message.thinking[: columns * 8]), columns) or f"({message.kind})"

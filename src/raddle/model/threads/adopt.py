@@ -78,9 +78,7 @@ def adopt(known: Thread, decoded: Decoded, author: Author) -> Thread:
     for message in _unknown_turns(thread, decoded.messages):
         editor.put(message)
     for path, value in shown.items():
-        if path.startswith("job/") and path in thread.registers:
-            continue
-        if canonical_json(value) != canonical_json(before.get(path)):
+        if _is_edit(path, value, before.get(path), is_known=path in thread.registers):
             editor.write(path, value)
     for path in before:
         if path not in shown and path.startswith("tag/") and "metadata" in decoded.plain:
@@ -89,6 +87,15 @@ def adopt(known: Thread, decoded: Decoded, author: Author) -> Thread:
         editor.write("title", None)
     editor.delta()
     return thread
+
+
+def _is_edit(path: str, value: Any, before: Any, *, is_known: bool) -> bool:
+    """Does a field that reads otherwise say something new? Not a job that we know better, nor an older time."""
+    if canonical_json(value) == canonical_json(before):
+        return False
+    if path in ("updated_at", "last_activity_at"):
+        return (parse_time(str(value)) or 0) > (parse_time(str(before)) or 0)
+    return not (is_known and path.startswith("job/"))
 
 
 def migrated_messages(thread_id: str, messages: Sequence[Any], created: int) -> list[Message]:

@@ -8,6 +8,7 @@ by the field's rule (`fields.py`), never here, and never by rewriting: a join in
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -70,7 +71,7 @@ def join_registers(one: Register, other: Register) -> Register:
     A value stands where both sides hold it, or one side holds it and the other has not seen it. Returns
     `one` itself where `other` adds nothing.
     """
-    if one is other or one == other:
+    if one is other:
         return one
     standing: dict[tuple[int, str], Write] = {}
     theirs = {(write.n, write.device): write for write in other.writes}
@@ -83,17 +84,18 @@ def join_registers(one: Register, other: Register) -> Register:
     for stamp, write in theirs.items():
         if one.saw.get(write.device, -1) < write.n:
             standing[stamp] = write
-    saw = dict(one.saw)
-    for device, n in other.saw.items():
-        if n > saw.get(device, -1):
-            saw[device] = n
-    return Register(tuple(standing[stamp] for stamp in sorted(standing)), saw)
+    news = {device: n for device, n in other.saw.items() if n > one.saw.get(device, -1)}
+    writes = tuple(standing[stamp] for stamp in sorted(standing))
+    if not news and len(writes) == len(one.writes) and all(map(operator.is_, writes, one.writes)):
+        return one
+    return Register(writes, {**one.saw, **news})
 
 
 def _greater(one: Write, other: Write) -> Write:
     """Two values under one stamp come from a broken writer: the greater canonical JSON, on every device."""
-    if one.value == other.value and type(one.value) is type(other.value):
+    if one.value is other.value or (type(one.value) is type(other.value) is str and one.value == other.value):
         return one
+    # Not by ==: to Python 1, 1.0 and True are equal, and each device would keep its own.
     return max(one, other, key=lambda write: canonical_json(write.value))
 
 

@@ -20,6 +20,7 @@ from raddle.model.threads.agent_state import AgentState
 from raddle.model.threads.delta import Delta
 from raddle.model.threads.fields import COMPOSITES, field_of
 from raddle.model.threads.message import Message
+from raddle.model.threads.message_codec import encode_message
 from raddle.model.threads.register import Register, Write, join_registers
 from raddle.model.threads.summary import Source, ThreadSummary
 from raddle.model.threads.tree import MessageTree
@@ -338,25 +339,14 @@ def _asked_about(register: Register) -> list[Write]:
 
 
 def join_messages(one: Message, other: Message) -> Message:
-    """One id, two values: the purged stub, else the greater `rev`, else the one that says more, else the lesser
-    (order, canonical JSON).
-
-    "Says more" keeps a turn whole on every device when its source was blanked or cut in place on one of them.
-    """
-    if one == other:
-        return one
+    """One id, two values: the purged stub, else the greater `rev`, else the lesser (order, canonical JSON)."""
+    if one is other or (one == other and not (one.extra or one.unknown or one.tool_calls)):
+        return one  # what those three hold may be equal to Python and not in JSON: 1, 1.0, true
     if one.is_purged != other.is_purged:
         return one if one.is_purged else other
     if one.rev != other.rev:
         return one if one.rev > other.rev else other
-    one_says, other_says = _amount(one), _amount(other)
-    if one_says != other_says:
-        return one if one_says > other_says else other
-    return min(one, other, key=lambda message: (message.order, canonical_json(message)))
-
-
-def _amount(message: Message) -> int:
-    return len(message.content) + len(message.thinking) + len(message.tool_calls) + len(message.attachments)
+    return min(one, other, key=lambda message: (message.order, canonical_json(encode_message(message))))
 
 
 def merge(one: Thread, other: Thread) -> Thread:
@@ -368,9 +358,15 @@ def merge(one: Thread, other: Thread) -> Thread:
 
 def diff(old: Thread, new: Thread) -> Delta:
     """What `new` holds that `old` does not: `old` joined with it is `new`, for old <= new."""
-    messages = tuple(message for message in new.tree if old.tree.get(message.id) != message)
+    messages = tuple(
+        message
+        for message in new.tree
+        if (mine := old.tree.get(message.id)) is None or join_messages(mine, message) is not mine
+    )
     registers = {
-        path: register for path, register in new.registers.items() if old.registers.get(path) != register
+        path: register
+        for path, register in new.registers.items()
+        if (known := old.registers.get(path)) is None or join_registers(known, register) is not known
     }
     return Delta(base_version=old.version, version=new.version, messages=messages, registers=registers)
 

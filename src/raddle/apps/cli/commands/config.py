@@ -15,7 +15,9 @@ def config() -> None:
     """The commands of `raddle config`."""
 
 
-@config.command(help="Every value, with the file, variable or default it comes from. Secrets are never shown.")
+@config.command(
+    help="Every value, with the file, variable or default it comes from. Secrets are never shown."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array of {name, value, source, where}.")
 def show(as_json: bool) -> None:
     """Print the settings; warnings about the file go to stderr."""
@@ -26,7 +28,11 @@ def show(as_json: bool) -> None:
         output.json(loaded.shown())
         return
     rows = [
-        (setting.name, _worded(setting.value), setting.source if setting.source == "default" else setting.where)
+        (
+            setting.name,
+            _worded(setting.value),
+            setting.source if setting.source == "default" else setting.where,
+        )
         for setting in loaded.shown()
     ]
     for line in words.table(rows, (24, 60, 60), styles=("bold", None, "dim")):

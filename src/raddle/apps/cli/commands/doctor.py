@@ -10,7 +10,9 @@ from raddle.wiring import Stores, with_stores
 
 
 @click.command(help="Check every stored thread and the index; with --fix, put right what can be.")
-@click.option("--fix", is_flag=True, help="Fold journals, re-root lost messages, restore damaged files, sweep.")
+@click.option(
+    "--fix", is_flag=True, help="Fold journals, re-root lost messages, restore damaged files, sweep."
+)
 @click.option("--reindex", is_flag=True, help="Build the search index anew from the thread files.")
 @as_json
 @with_stores
@@ -25,7 +27,9 @@ def doctor(stores: Stores, fix: bool, reindex: bool, json: bool) -> int:
         output.json({"findings": findings, "reindexed": rebuilt})
         return 5 if left else 0
     for finding in findings:
-        output.line(words.one_line(f"{finding.path}: {finding.what}" + (f" – {finding.done}" if finding.done else "")))
+        output.line(
+            words.one_line(f"{finding.path}: {finding.what}" + (f" – {finding.done}" if finding.done else ""))
+        )
     if rebuilt is not None:
         output.line(f"the index was built anew: {words.count(rebuilt, 'thread')}")
     if not findings:

@@ -17,7 +17,9 @@ FORMATS = ("markdown", "json", "jsonl", "text", "loom", "quorum")
 @thread_argument
 @click.option("--branch", metavar="LEAF", help="Only the path from the root to this message.")
 @click.option("--format", "kind", type=click.Choice(FORMATS), default="markdown", show_default=True)
-@click.option("-o", "--output", "path", metavar="PATH", help="Write there instead; an existing file is replaced whole.")
+@click.option(
+    "-o", "--output", "path", metavar="PATH", help="Write there instead; an existing file is replaced whole."
+)
 @with_stores
 def export(stores: Stores, thread: str, branch: str | None, kind: str, path: str | None) -> None:
     """JSON is the thread file itself; loom and quorum open in those programs."""

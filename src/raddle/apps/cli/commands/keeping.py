@@ -18,7 +18,9 @@ def rename(stores: Stores, thread: str, title: str, json: bool) -> None:
     """The title heads lists, and is searched first."""
     with stores.threads.edit(stores.resolve(thread)) as editor:
         editor.rename(output.text_or_stdin(title))
-    output.answer(json, {"id": editor.thread.id, "title": editor.thread.title}, editor.thread.title or "(no title)")
+    output.answer(
+        json, {"id": editor.thread.id, "title": editor.thread.title}, editor.thread.title or "(no title)"
+    )
 
 
 @click.command(help="Add TAGS to thread ID, or take them away; without TAGS print what it has.")

@@ -30,7 +30,13 @@ as_json_lines = click.option("--jsonl", is_flag=True, help="Print one JSON docum
 @as_json_lines
 @with_stores
 def list_(
-    stores: Stores, query: tuple[str, ...], limit: int, everything: bool, deleted: bool, json: bool, jsonl: bool
+    stores: Stores,
+    query: tuple[str, ...],
+    limit: int,
+    everything: bool,
+    deleted: bool,
+    json: bool,
+    jsonl: bool,
 ) -> None:
     """Print a table, or the summaries as JSON."""
     if deleted:
@@ -44,7 +50,9 @@ def list_(
     else:
         output.page(_table(stores, rows))
         if not rows:
-            diagnostics.say("no threads" if query else "no threads yet: `raddle import` brings in other agents' sessions")
+            diagnostics.say(
+                "no threads" if query else "no threads yet: `raddle import` brings in other agents' sessions"
+            )
 
 
 def listed(summary: ThreadSummary) -> dict[str, Any]:
@@ -104,7 +112,14 @@ def _title(row: ThreadSummary) -> str:
     "file: before: after: is:pinned is:private is:archived is:removed has:error."
 )
 @click.argument("query", nargs=-1, required=True)
-@click.option("-n", "--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="At most so many threads.")
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(1, 1000),
+    default=10,
+    show_default=True,
+    help="At most so many threads.",
+)
 @click.option("--cursor", default="", help="Go on where an earlier page ended.")
 @as_json
 @as_json_lines
@@ -193,7 +208,9 @@ def _scope(answer: SearchAnswer) -> str:
 @click.option("--removed", is_flag=True, help="With --tree: turns that were taken back too.")
 @as_json
 @with_stores
-def show(stores: Stores, thread: str, tree: bool, branch: str | None, full: bool, removed: bool, json: bool) -> None:
+def show(
+    stores: Stores, thread: str, tree: bool, branch: str | None, full: bool, removed: bool, json: bool
+) -> None:
     """With --json: the thread file's own JSON, or with --branch the path as an array of messages."""
     from raddle.actions.threads import find_message  # noqa: PLC0415
     from raddle.apps.cli import reader  # noqa: PLC0415
@@ -218,6 +235,12 @@ def show(stores: Stores, thread: str, tree: bool, branch: str | None, full: bool
         lines += reader.conversation(loaded, at, is_full=full)
         others = len(loaded.tree.heads()) - 1
         if others > 0:
-            lines += ["", words.style(f"{words.count(others, 'other branch')}: raddle branches {stores.short_id(loaded.id)}", "dim")]
+            lines += [
+                "",
+                words.style(
+                    f"{words.count(others, 'other branch')}: raddle branches {stores.short_id(loaded.id)}",
+                    "dim",
+                ),
+            ]
     lines += reader.lost_and_found(loaded)
     output.page(lines)

@@ -9,7 +9,9 @@ from raddle.apps.cli.options import as_json, thread_argument
 from raddle.wiring import Stores, with_stores
 
 
-@click.command(help="Delete threads; `restore` brings one back, and so does a turn somebody adds without knowing.")
+@click.command(
+    help="Delete threads; `restore` brings one back, and so does a turn somebody adds without knowing."
+)
 @click.argument("threads", nargs=-1, required=True, metavar="ID…")
 @as_json
 @with_stores
@@ -36,7 +38,9 @@ def restore(stores: Stores, thread: str, json: bool) -> None:
 
 @click.command(help="Erase thread ID for good: its file, journal, blobs and source bytes. It asks first.")
 @thread_argument
-@click.option("--removed", is_flag=True, help="Only the words of turns that were taken back, and the source bytes.")
+@click.option(
+    "--removed", is_flag=True, help="Only the words of turns that were taken back, and the source bytes."
+)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @as_json
 @with_stores
@@ -48,12 +52,20 @@ def purge(stores: Stores, thread: str, removed: bool, yes: bool, json: bool) -> 
     summary = stores.threads.load(thread_id).summary()
     what = "the removed turns of" if removed else "all of"
     name = words.cut(words.one_line(summary.title), 60) or thread_id
-    if not yes and not click.confirm(f"Erase {what} {name!r} ({words.count(summary.message_count, 'message')}) for good?", err=True):
+    if not yes and not click.confirm(
+        f"Erase {what} {name!r} ({words.count(summary.message_count, 'message')}) for good?", err=True
+    ):
         diagnostics.say("nothing was erased")
         return
     if removed:
         count = purge_removed(stores, thread_id)
-        output.answer(json, {"id": thread_id, "purged_messages": count}, f"erased {words.count(count, 'message')}")
+        output.answer(
+            json, {"id": thread_id, "purged_messages": count}, f"erased {words.count(count, 'message')}"
+        )
     else:
         blobs = purge_thread(stores, thread_id)
-        output.answer(json, {"id": thread_id, "purged": True, "blobs": blobs}, f"erased the thread and {words.count(blobs, 'blob')}")
+        output.answer(
+            json,
+            {"id": thread_id, "purged": True, "blobs": blobs},
+            f"erased the thread and {words.count(blobs, 'blob')}",
+        )

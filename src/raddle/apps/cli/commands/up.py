@@ -29,7 +29,9 @@ class Try(NamedTuple):
 
 
 @click.command(help="Set raddle up: bring in the sessions of this machine's agents, and say what to try.")
-@click.option("--demo", is_flag=True, help="Use a small made-up home instead, apart from everything of yours.")
+@click.option(
+    "--demo", is_flag=True, help="Use a small made-up home instead, apart from everything of yours."
+)
 def up(demo: bool) -> None:
     """Again brings in what is new since."""
     output.styled(words.style(f"raddle {__version__}", "bold"))
@@ -71,7 +73,9 @@ def _demo() -> None:
         _bring_in(stores)
         tries = [Try(search.query, search.shows) for search in made.searches]
         _say_what_to_try(_short(command), tries, stores)
-    output.styled(words.style(f"this is the demo, in {_short(base)}; `raddle up` brings in your own sessions", "dim"))
+    output.styled(
+        words.style(f"this is the demo, in {_short(base)}; `raddle up` brings in your own sessions", "dim")
+    )
 
 
 def _now_of(base: Path) -> int:
@@ -95,7 +99,9 @@ def _write_wrapper(base: Path, places: dict[str, str]) -> Path:
     command = base / "raddle"
     exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in places.items())
     base.mkdir(parents=True, exist_ok=True, mode=0o700)
-    command.write_text(f'#!/bin/sh\n{exports}exec {shlex.quote(sys.executable)} -m raddle "$@"\n', encoding="utf-8")
+    command.write_text(
+        f'#!/bin/sh\n{exports}exec {shlex.quote(sys.executable)} -m raddle "$@"\n', encoding="utf-8"
+    )
     command.chmod(0o700)
     return command
 
@@ -148,13 +154,17 @@ def _say_what_to_try(command: str, tries: list[Try], stores: Stores) -> None:
 
     newest = stores.listed(limit=1)
     if not newest:
-        output.line("nothing is here yet: `raddle new` starts a thread, and `raddle import PATH` reads sessions from elsewhere")
+        output.line(
+            "nothing is here yet: `raddle new` starts a thread, and `raddle import PATH` reads sessions from elsewhere"
+        )
         return
     output.line()
     output.styled(words.style("Try:", "bold"))
     rows = [(f"  {command} search {shlex.quote(one.query)}", one.why) for one in tries]
     rows.append((f"  {command} list", "what you worked on last"))
-    rows.append((f"  {command} show {stores.short_id(newest[0].id)}", words.cut(words.one_line(newest[0].title), 60)))
+    rows.append(
+        (f"  {command} show {stores.short_id(newest[0].id)}", words.cut(words.one_line(newest[0].title), 60))
+    )
     for line in words.table(rows, (110, 64), styles=(None, "dim")):
         output.styled(line)
 

@@ -35,10 +35,14 @@ def new(stores: Stores, text: str, title: str, is_private: bool, role: str, json
     output.answer(json, {"id": thread_id, "message_id": message.id}, thread_id)
 
 
-@click.command(help="Add a turn TEXT to thread ID (`-`: from stdin). Under the tip, or under another message.")
+@click.command(
+    help="Add a turn TEXT to thread ID (`-`: from stdin). Under the tip, or under another message."
+)
 @thread_argument
 @text_argument
-@message_option("--parent", "Reply to this message (`root`: start a new line); to one with replies, it forks.")
+@message_option(
+    "--parent", "Reply to this message (`root`: start a new line); to one with replies, it forks."
+)
 @click.option("--role", default="user", show_default=True, help="Who says TEXT.")
 @as_json
 @with_stores
@@ -53,7 +57,9 @@ def reply(stores: Stores, thread: str, text: str, parent: str, role: str, json: 
     message = say(stores.threads, thread_id, text, parent=parent, role=role)
     if chosen:
         stores.active.set(thread_id, message.id)
-    output.answer(json, {"id": thread_id, "message_id": message.id, "parent_id": message.parent_id}, message.id)
+    output.answer(
+        json, {"id": thread_id, "message_id": message.id, "parent_id": message.parent_id}, message.id
+    )
 
 
 @click.command(help="Keep TEXT unsent in thread ID; without TEXT show what is kept.")
@@ -69,8 +75,12 @@ def draft(stores: Stores, thread: str, text: str | None, parent: str, clear: boo
 
     thread_id = stores.resolve(thread)
     if clear or text is not None:
-        target = keep_draft(stores.threads, thread_id, "" if clear else output.text_or_stdin(text or ""), parent=parent)
-        output.answer(json, {"id": thread_id, "parent_id": target}, f"{'cleared' if clear else 'kept'} under {target}")
+        target = keep_draft(
+            stores.threads, thread_id, "" if clear else output.text_or_stdin(text or ""), parent=parent
+        )
+        output.answer(
+            json, {"id": thread_id, "parent_id": target}, f"{'cleared' if clear else 'kept'} under {target}"
+        )
         return
     drafts = stores.threads.load(thread_id).drafts
     if json:
@@ -96,7 +106,9 @@ def fork(stores: Stores, thread: str, at: str, title: str, json: bool) -> None:
     output.answer(json, {"id": new_id}, new_id)
 
 
-@click.command(help="Take back the last N turns (a turn of yours and what stands under it). `redo` brings them back.")
+@click.command(
+    help="Take back the last N turns (a turn of yours and what stands under it). `redo` brings them back."
+)
 @thread_argument
 @click.argument("turns", type=int, default=1, metavar="[N]")
 @as_json

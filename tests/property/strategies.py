@@ -105,27 +105,43 @@ def tool_calls() -> st.SearchStrategy[tuple[ToolCall, ...]]:
 
 
 def messages(ids: st.SearchStrategy[str] | None = None) -> st.SearchStrategy[Message]:
-    """Any message, broken ones too: its parent may be missing, later than itself, or itself."""
+    """Any message of few words, broken ones too: its parent may be missing, later than itself, or itself."""
     return st.builds(
         Message,
         id=ids if ids is not None else st.sampled_from(IDS),
-        parent_id=st.one_of(st.none(), st.sampled_from(IDS)),
-        branch_id=st.one_of(st.just(""), st.sampled_from(IDS)),
+        parent_id=st.sampled_from((None, *IDS[:4])),
+        branch_id=st.sampled_from(("", *IDS[:3])),
+        role=st.just("user"),
+        content=st.sampled_from(("", "a", "b")),
+        seq=st.integers(NOON, NOON + 4),
+        rev=st.sampled_from((0, 0, 1, 2)),
+        device=st.sampled_from(("", "aaaaaaaa", "bbbbbbbb")),
+        is_sidechain=st.sampled_from((False, False, True)),
+        kind=st.sampled_from(("turn", "turn", "purged")),
+        extra=st.sampled_from(({}, {}, {"a": 1}, {"a": True})),
+    )
+
+
+def rich_messages() -> st.SearchStrategy[Message]:
+    """Any message with any of its fields, unknown ones too."""
+    return st.builds(
+        Message,
+        id=st.sampled_from(IDS),
+        parent_id=st.sampled_from((None, *IDS[:4])),
+        branch_id=st.sampled_from(("", *IDS[:3])),
         role=st.sampled_from(ROLES),
         content=texts(),
         ts=st.one_of(st.just(""), times()),
         seq=st.one_of(st.none(), st.integers(NOON, NOON + 8)),
-        rev=st.integers(0, 2),
-        device=st.sampled_from(("", "aaaaaaaa", "bbbbbbbb")),
         tool_calls=tool_calls(),
+        tool_call_id=st.sampled_from(("", "c1")),
         is_error=st.booleans(),
+        thinking=texts(4),
         attachments=st.lists(
             st.builds(Attachment, sha256=st.just("0" * 64), size=st.integers(0, 9)), max_size=1
         ).map(tuple),
         usage=st.one_of(st.none(), st.builds(Usage, input_tokens=st.integers(0, 9), cost_usd=st.just(0.5))),
-        is_sidechain=st.booleans(),
-        kind=st.sampled_from(("turn", "summary", "purged", "future")),
-        job_id=st.sampled_from(("", "j1")),
+        kind=st.sampled_from(("turn", "summary", "future")),
         extra=st.dictionaries(st.sampled_from(KEYS), json_values(), max_size=1),
         unknown=st.dictionaries(st.sampled_from(("future", "other")), json_values(), max_size=1),
     )
@@ -155,19 +171,10 @@ def sound_messages(draw: st.DrawFn, most: int = 7) -> list[Message]:
 
 
 @st.composite
-def register_maps(draw: st.DrawFn, *, may_be_odd: bool = True) -> dict[str, Register]:
-    """Registers at some of the paths. Without `may_be_odd` every value is one that raddle itself writes."""
-    paths = draw(st.lists(st.sampled_from(PATHS), max_size=6, unique=True))
-    made = {}
-    for path in paths:
-        values = _plain_values(path) if may_be_odd else raddles_own_values(path)
-        made[path] = draw(registers(values))
-    return made
-
-
-def raddles_own_values(path: str) -> st.SearchStrategy[Any]:
-    """What raddle's own editor puts at a path."""
-    return _plain_values(path)
+def register_maps(draw: st.DrawFn, most: int = 4) -> dict[str, Register]:
+    """Registers at some of the paths."""
+    paths = draw(st.lists(st.sampled_from(PATHS), max_size=most, unique=True))
+    return {path: draw(registers(_plain_values(path))) for path in paths}
 
 
 def deltas() -> st.SearchStrategy[Delta]:
@@ -176,15 +183,26 @@ def deltas() -> st.SearchStrategy[Delta]:
         Delta,
         base_version=st.integers(0, 3),
         version=st.integers(0, 5),
-        messages=st.lists(messages(), max_size=4, unique_by=lambda message: message.id).map(tuple),
-        registers=register_maps(),
+        messages=st.lists(messages(), max_size=3, unique_by=lambda message: message.id).map(tuple),
+        registers=register_maps(3),
     )
 
 
-def threads(*, is_sound: bool = False) -> st.SearchStrategy[Thread]:
-    """Any thread; with `is_sound`, one whose tree is sound."""
-    turns = sound_messages() if is_sound else st.lists(messages(), max_size=6, unique_by=lambda m: m.id)
+def threads() -> st.SearchStrategy[Thread]:
+    """Any thread of few messages, its tree sound or broken."""
+    turns = st.lists(messages(), max_size=4, unique_by=lambda message: message.id)
     return st.builds(_thread, turns, register_maps(), st.integers(0, 5))
+
+
+def rich_threads() -> st.SearchStrategy[Thread]:
+    """Any thread with any fields in its messages and many registers."""
+    turns = st.lists(rich_messages(), max_size=3, unique_by=lambda message: message.id)
+    return st.builds(_thread, turns, register_maps(8), st.integers(0, 5))
+
+
+def sound_threads() -> st.SearchStrategy[Thread]:
+    """Any thread whose tree is sound."""
+    return st.builds(_thread, sound_messages(), register_maps(), st.integers(0, 5))
 
 
 def _thread(turns: list[Message], found: dict[str, Register], version: int) -> Thread:

@@ -15,6 +15,8 @@ from msgspec import Struct
 from raddle.model.threads.delta import Delta
 from raddle.model.threads.edits import Editor
 from raddle.model.threads.message import Message
+from raddle.model.threads.search_answer import SearchAnswer
+from raddle.model.threads.summary import ThreadSummary
 from raddle.model.threads.thread import Thread
 
 T = TypeVar("T")
@@ -95,6 +97,25 @@ class ThreadShelf(Protocol):
 
     def scrub(self, thread_id: str) -> None:
         """Leave no byte of what the thread held earlier: the end of every purge of words."""
+
+
+class ThreadIndex(Protocol):
+    """What is found without opening a thread; derived, and may be rebuilt at any time."""
+
+    def put_thread(self, thread: Thread) -> None:
+        """Make the index hold the thread as it is."""
+
+    def remove(self, thread_id: str) -> None:
+        """Take a thread out; nothing happens where it is not in."""
+
+    def get(self, thread_id: str) -> ThreadSummary | None:
+        """What a list shows of it; None where it is not in the index."""
+
+    def ids(self) -> set[str]:
+        """Every thread in the index."""
+
+    def search(self, query: str, *, limit: int = 20, cursor: str = "") -> SearchAnswer:
+        """The next `limit` threads with a hit, best first; `cursor` as the page before gave it."""
 
 
 class BlobStore(Protocol):

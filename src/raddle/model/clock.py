@@ -18,6 +18,8 @@ _TIME = re.compile(
     r"(?:[.,](\d{1,9})\d*)?(?:([Zz])|([+-])([01]\d|2[0-3]):?([0-5]\d))?\Z",
     re.ASCII,
 )
+_USUAL_LENGTHS = (20, 24, 27)
+"""Of `2026-11-30T09:52:50Z`, and of the same with milliseconds or microseconds."""
 _MICROSECOND = timedelta(microseconds=1)
 _LEAST = (datetime(1, 1, 1, tzinfo=UTC) - _EPOCH) // _MICROSECOND
 _GREATEST = (datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC) - _EPOCH) // _MICROSECOND
@@ -39,6 +41,11 @@ def format_time(microseconds: int) -> str:
 
 def parse_time(text: str) -> int | None:
     """RFC 3339 text (no zone = UTC, any fraction) as microseconds since 1970; None where it is not a time."""
+    if text[-1:] == "Z" and text[4:5] == text[7:8] == "-" and len(text) in _USUAL_LENGTHS and text[10] == "T":
+        try:  # what every agent writes, a million times: the parser in C takes a fifth of the time
+            return (datetime.fromisoformat(text) - _EPOCH) // _MICROSECOND
+        except ValueError:
+            pass  # a leap second, or no time at all: told apart below
     found = _TIME.match(text)
     if found is None:
         return None

@@ -60,11 +60,10 @@ class Editor:
         self.write_all(((path, value),))
 
     def write_all(self, values: Iterable[tuple[str, Any]]) -> None:
-        """Stamp several (path, value), one after the other, and take them in at once: a turn of thousands of
-        messages is undone in one join.
+        """Write several (path, value) under one stamp, and take them in at once: what was done in one go
+        can be known by it, and a turn of thousands of messages is undone in one join.
         """
         written: dict[str, Register] = {}
-        n: int | None = None
         for path, value in values:
             register = self.thread.registers.get(path)
             if register is not None and len(register.writes) == 1 and _same(register.writes[0].value, value):
@@ -72,8 +71,7 @@ class Editor:
             if register is None and value is None:
                 continue
             self._revive(path)
-            n = self._tick() if n is None else n + 1
-            written[path] = overwrite(register, n, self.author.device, value)
+            written[path] = overwrite(register, self._tick(), self.author.device, value)
         self._registers.update(written)
         self._take(Delta(registers=written))
 
@@ -198,7 +196,9 @@ class Editor:
         return True
 
     def undo(self, turns: int = 1) -> list[str]:
-        """Take back the last `turns` turns on the path to the tip (a user message and all below it); ids taken back."""
+        """Take back the last `turns` turns on the path to the tip (a user message and all below it); ids
+        taken back.
+        """
         taken: list[str] = []
         for _ in range(turns):
             tip = self.thread.tree.tip()
@@ -216,10 +216,10 @@ class Editor:
         """Bring back the last `turns` turns that were taken back, the last one first; ids brought back."""
         back: list[str] = []
         for _ in range(turns):
-            turn = self._last_undone()
-            if turn is None:
+            start = self._last_undone()
+            if start is None:
                 break
-            found = [message.id for message in self._turn_of(turn)]
+            found = self._taken_back_with(start)
             self.write_all((f"gone/{name}", False) for name in found)
             back.extend(found)
         return back
@@ -233,11 +233,22 @@ class Editor:
             if message is None or not tree.is_removed(message_id):
                 continue
             if message.parent_id is None or not tree.is_removed(message.parent_id):
-                best = max(best or (-1, ""), (register.clock, message_id))
+                best = max(best or (-1, ""), (register.latest.n, message_id))
         return tree.get(best[1]) if best is not None else None
 
+    def _taken_back_with(self, start: Message) -> list[str]:
+        """`start`, the rest of its turn, and whatever else was taken back in the same go."""
+        last = self.thread.registers[f"gone/{start.id}"].latest
+        found = dict.fromkeys(message.id for message in self._turn_of(start))
+        for message_id, register in self.thread.family("gone"):
+            if any(write == last for write in register.writes) and message_id in self.thread.tree:
+                found[message_id] = None
+        return list(found)
+
     def _turn_of(self, start: Message) -> Iterable[Message]:
-        """`start` and the removed messages under it, up to the next user turns, which are turns of their own."""
+        """`start` and the removed messages under it, up to the next user turns, which are turns of their
+        own.
+        """
         waiting = [start]
         while waiting:
             message = waiting.pop()
@@ -249,7 +260,9 @@ class Editor:
             )
 
     def purge(self, message_ids: Iterable[str]) -> list[str]:
-        """Erase the words of these messages for good, everywhere the thread goes; ids of those that had any."""
+        """Erase the words of these messages for good, everywhere the thread goes; ids of those that had
+        any.
+        """
         purged = []
         for message_id in message_ids:
             message = self.thread.tree.get(message_id)
@@ -404,7 +417,9 @@ class Editor:
         self.write(name, value)
 
     def snapshot_git(self, snapshot: GitSnapshot | None, commits: Iterable[str] = ()) -> None:
-        """What git says now; `commits` are those since the last snapshot, oldest first. None: nothing changes."""
+        """What git says now; `commits` are those since the last snapshot, oldest first. None: nothing
+        changes.
+        """
         if snapshot is None:
             return
         if "git_initial" not in self.thread.registers:

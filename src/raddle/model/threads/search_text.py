@@ -204,16 +204,17 @@ class Cutter:
         raw = text.encode("utf-8", "ignore")
         words = raw.translate(_LOW)
         fresh = set(raw.translate(_NAMES).split()) - self._plain
-        pieces: set[bytes] = set()
-        if fresh:
-            names = self._names
-            for token in fresh:
-                known = names.get(token)
-                if known is None:
-                    known = self._learn(token)
+        if not fresh:
+            return Words(words=words.decode(), pieces="")
+        # A loop over the tokens in Python would cost as much as all the rest together.
+        found = list(map(self._names.get, fresh))
+        if None in found:
+            for place, token in enumerate(fresh):
+                if found[place] is None:
+                    found[place] = self._learn(token)
                     if len(token) > LONGEST_WORD:
                         words = _TOO_LONG.sub(_shorten, words)
-                pieces.update(known)
+        pieces: set[bytes] = set().union(*found)  # type: ignore[arg-type]  # no None is left
         return Words(words=words.decode(), pieces=b" ".join(sorted(pieces)).decode())
 
     def _learn(self, token: bytes) -> tuple[bytes, ...]:

@@ -55,7 +55,7 @@ class Thread:
         self.tree = MessageTree()
         self.clock = 0
         """The greatest n or order anywhere in this thread, in microseconds."""
-        self._edits: dict[str, int] = {}
+        self._edits: dict[str, int] | None = {}
 
     def copy(self) -> Thread:
         """A thread of equal state that shares no part that can change."""
@@ -76,7 +76,7 @@ class Thread:
             mine = self.tree.get(message.id)
             kept = message if mine is None else join_messages(mine, message)
             if kept is not mine:
-                self._put(kept)
+                self._put(kept, is_new=mine is None)
                 news = True
         gone_changed = False
         for path, register in delta.registers.items():
@@ -94,12 +94,22 @@ class Thread:
             news = True
         return news
 
-    def _put(self, message: Message) -> None:
+    def _put(self, message: Message, *, is_new: bool) -> None:
         self.tree.put(message)
         order = self.tree.key(message.id)[0]
         self.clock = max(self.clock, order)
-        if message.device and order > self._edits.get(message.device, -1):
-            self._edits[message.device] = order
+        if self._edits is not None and is_new:
+            _note_edit(self._edits, message.device, order)
+        else:
+            self._edits = None
+
+    def _edits_of_messages(self) -> dict[str, int]:
+        """Device -> the greatest order of its messages; counted anew where a message got another form."""
+        if self._edits is None:
+            self._edits = {}
+            for message in self.tree:
+                _note_edit(self._edits, message.device, self.tree.key(message.id)[0])
+        return self._edits
 
     # -- reading registers -----------------------------------------------------------------------
 
@@ -236,7 +246,7 @@ class Thread:
     @property
     def edit_clock(self) -> dict[str, int]:
         """Device -> the newest message or register of its that counts as an edit: what a delete must have seen."""
-        edits = dict(self._edits)
+        edits = dict(self._edits_of_messages())
         for path, register in self.registers.items():
             if field_of(path).is_edit:
                 for write in register.writes:
@@ -331,6 +341,11 @@ class Thread:
 def is_real_device(device: str) -> bool:
     """Is this a person's machine, and not an importer (empty) or a copy met for the first time (`~…`)?"""
     return bool(device) and not device.startswith("~")
+
+
+def _note_edit(edits: dict[str, int], device: str, n: int) -> None:
+    if device and n > edits.get(device, -1):
+        edits[device] = n
 
 
 def _asked_about(register: Register) -> list[Write]:

@@ -56,7 +56,9 @@ class Corpus:
             project.look_at(rng)
             start = NOW - int(rng.random() ** 2 * 400 * _DAY)
             sha = hex_text(rng, 40)
-            messages = [self._message(project, f"{number}-{at}", start + at * 20_000_000, at) for at in range(size)]
+            messages = [
+                self._message(project, f"{number}-{at}", start + at * 20_000_000, at) for at in range(size)
+            ]
             yield self._summary(project, number, messages, sha), messages
 
     def _summary(self, project: Project, number: int, messages: list[Message], sha: str) -> ThreadSummary:
@@ -87,7 +89,11 @@ class Corpus:
             thought = prose(rng, project.phrases, project.names, 260) if rng.random() < 0.2 else ""
             path = f"{project.root}/{project.paths(rng, 1)[0]}"
             command = f"git show {hex_text(rng, 12)}" if rng.random() < 0.05 else path
-            call = ToolCall(id="c", tool_name=rng.choice(("Read", "Bash", "Edit", "Grep")), arguments_json={"path": command})
+            call = ToolCall(
+                id="c",
+                tool_name=rng.choice(("Read", "Bash", "Edit", "Grep")),
+                arguments_json={"path": command},
+            )
             return Message(
                 id=message_id,
                 role="assistant",
@@ -96,10 +102,28 @@ class Corpus:
                 tool_calls=(call,),
                 ts=stamp,
             )
+        return Message(id=message_id, role="tool", content=self._output(project), ts=stamp, tool_name="Read")
+
+    def _output(self, project: Project) -> str:
+        """What a tool said: a stretch of a file, what grep found in one, or a log."""
+        rng = self._rng
         file = project.a_file(rng)
-        length = int(min(rng.lognormvariate(2.7, 1.0), 300)) + 1
+        length = int(min(rng.lognormvariate(2.3, 1.0), 300)) + 1
         first = rng.randrange(max(len(file.lines) - length, 1))
-        return Message(id=message_id, role="tool", content=file.numbered(first, first + length), ts=stamp, tool_name="Read")
+        kind = rng.random()
+        if kind < 0.5:
+            return file.numbered(first, first + length)
+        if kind < 0.75:
+            return "\n".join(
+                f"{file.path}:{at}:{line}"
+                for at, line in enumerate(file.lines[first : first + length], first)
+            )
+        level, name = rng.choice(("INFO", "DEBUG", "WARN")), project.names.one(rng)
+        said = prose(rng, project.phrases, project.names, 40 * length).splitlines()
+        return "\n".join(
+            f"2026-11-{rng.randrange(1, 31)} 10:{at % 60:02d} {level} {name}: {line}"
+            for at, line in enumerate(said)
+        )
 
 
 def build(path: Path, options: argparse.Namespace) -> None:
@@ -120,7 +144,10 @@ def build(path: Path, options: argparse.Namespace) -> None:
             before = time.process_time()
         inserting += time.process_time() - before
         index.finish_rebuild()
-    print(f"made in {time.perf_counter() - start:.0f} s ({time.process_time() - cpu:.0f} CPU-s with the corpus):", end=" ")
+    print(
+        f"made in {time.perf_counter() - start:.0f} s ({time.process_time() - cpu:.0f} CPU-s with the corpus):",
+        end=" ",
+    )
     print(f"cut {cutting:.1f} CPU-s, insert {inserting:.1f} CPU-s")
 
 
@@ -129,14 +156,21 @@ def texts_in(path: Path) -> list[str]:
     with sqlite3.connect(path) as sql:
         blocks = sql.execute("SELECT data FROM blocks ORDER BY first")
         return [
-            "\n".join(message.texts).lower() for (data,) in blocks for message in decompressed(data) if message is not None
+            "\n".join(message.texts).lower()
+            for (data,) in blocks
+            for message in decompressed(data)
+            if message is not None
         ]
 
 
 def terms_by_count(path: Path) -> list[tuple[str, int]]:
     """(term, messages that have it)."""
     with sqlite3.connect(path) as sql:
-        return [(term, count) for term, count in sql.execute("SELECT term, doc FROM word_terms") if term < "\ue000"]
+        return [
+            (term, count)
+            for term, count in sql.execute("SELECT term, doc FROM word_terms")
+            if term < "\ue000"
+        ]
 
 
 def classes(path: Path, texts: list[str], options: argparse.Namespace) -> dict[str, list[str]]:
@@ -155,23 +189,44 @@ def classes(path: Path, texts: list[str], options: argparse.Namespace) -> dict[s
     picked = [text for text in rng.choices(texts, k=options.queries * 12) if "/src/" in text]
     paths = [text[text.index("/src/") + 1 :].split()[0].split(":")[0].strip('",') for text in picked]
     wide = [word for word in some(lambda count: count > everything // 2000, 5)]
-    shas = [term for term, _ in counted if len(term) >= 12 and not term.isalpha() and set(term) <= set("0123456789abcdef")]
+    shas = [
+        term
+        for term, _ in counted
+        if len(term) >= 12 and not term.isalpha() and set(term) <= set("0123456789abcdef")
+    ]
     cjk = ["認証", "接続設定", "数据库", "会話", "テスト", "你好世界", "검색", "文字列"]
     return {
         "rare word": some(lambda count: count <= 10, 5),
         "medium word": medium,
         "common word": common,
-        "two words": [f"{one} {other}" for one, other in zip(medium, some(lambda count: count > everything // 500), strict=False)],
-        "two common words": [f"{one} {other}" for one, other in zip(common, some(lambda count: count > everything // 20), strict=False)],
+        "two words": [
+            f"{one} {other}"
+            for one, other in zip(medium, some(lambda count: count > everything // 500), strict=False)
+        ],
+        "two common words": [
+            f"{one} {other}"
+            for one, other in zip(common, some(lambda count: count > everything // 20), strict=False)
+        ],
         "path": paths[: options.queries],
         "phrase": [f'"{phrase}"' for phrase in _phrases(rng, texts, options.queries)],
-        "phrase, common words": ['"of the"', '"if the"', '"in the"', '"that is"', '"to the"', '"the of"', '"is a"'],
+        "phrase, common words": [
+            '"of the"',
+            '"if the"',
+            '"in the"',
+            '"that is"',
+            '"to the"',
+            '"the of"',
+            '"is a"',
+        ],
         "prefix, 3 letters": [f"{word[:3]}*" for word in wide],
         "prefix, 5 letters": [f"{word[:5]}*" for word in wide],
         "CJK": rng.choices(cjk, k=options.queries),
-        "sha prefix": [sha[: rng.randrange(7, 12)] for sha in rng.choices(shas, k=options.queries)] if shas else [],
+        "sha prefix": [sha[: rng.randrange(7, 12)] for sha in rng.choices(shas, k=options.queries)]
+        if shas
+        else [],
         "fragment": [f"~{word[1:-1]}" for word in some(lambda count: count <= everything // 100, 7)],
-        "filters": [f"role:user {word}" for word in medium[:20]] + [f"after:30d {word}" for word in medium[:20]],
+        "filters": [f"role:user {word}" for word in medium[:20]]
+        + [f"after:30d {word}" for word in medium[:20]],
     }
 
 
@@ -202,12 +257,19 @@ def measure(index: SearchIndex, asked: dict[str, list[str]], texts: list[str], n
         taken.sort()
         plain = [_naive(texts, query) for query in queries[:naive]]
         cells = (median(taken), taken[min(len(taken) * 99 // 100, len(taken) - 1)], taken[-1])
-        print(f"{name:24}{len(queries):8}{median(threads):9.0f}" + "".join(f"{cell:9.1f}" for cell in cells), end="   ")
+        print(
+            f"{name:24}{len(queries):8}{median(threads):9.0f}" + "".join(f"{cell:9.1f}" for cell in cells),
+            end="   ",
+        )
         print(f"{median(plain):14.0f}" if plain else "")
 
 
 def _naive(texts: list[str], query: str) -> float:
-    words = [word.strip('"*~').lower() for word in (query.split() if '"' not in query else [query]) if ":" not in word]
+    words = [
+        word.strip('"*~').lower()
+        for word in (query.split() if '"' not in query else [query])
+        if ":" not in word
+    ]
     start = time.perf_counter()
     sum(1 for text in texts if all(word in text for word in words))
     return 1e3 * (time.perf_counter() - start)
@@ -226,7 +288,9 @@ def fresh_process(path: Path, query: str, rounds: int = 15) -> None:
             subprocess.run([sys.executable, *argv], check=True)
             walls[name].append(1e3 * (time.perf_counter() - start))
     bare, search = median(walls["bare"]), median(walls["search"])
-    print(f"fresh process: {search:.0f} ms, of which the bare interpreter {bare:.0f} ms: {search - bare:.0f} ms more")
+    print(
+        f"fresh process: {search:.0f} ms, of which the bare interpreter {bare:.0f} ms: {search - bare:.0f} ms more"
+    )
 
 
 def main(arguments: list[str]) -> int:
@@ -235,7 +299,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--threads", type=int, default=2_000)
     parser.add_argument("--messages", type=int, default=100_000)
     parser.add_argument("--queries", type=int, default=60)
-    parser.add_argument("--naive", type=int, default=2, help="queries of each class that are also asked the naive way")
+    parser.add_argument(
+        "--naive", type=int, default=2, help="queries of each class that are also asked the naive way"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", help="where the index is kept (default: a temporary folder)")
     parser.add_argument("--reuse", action="store_true", help="measure the index that lies there")
@@ -254,7 +320,9 @@ def main(arguments: list[str]) -> int:
             texts = texts_in(path)
             size = sum(len(text.encode()) for text in texts)
             stored = sum(each.stat().st_size for each in path.parent.glob("search.sqlite3*"))
-            print(f"{len(texts)} messages, {size / 1e6:.0f} MB of text; index {stored / 1e6:.0f} MB: {stored / size:.2f} of it")
+            print(
+                f"{len(texts)} messages, {size / 1e6:.0f} MB of text; index {stored / 1e6:.0f} MB: {stored / size:.2f} of it"
+            )
             measure(index, classes(path, texts, options), texts, options.naive)
             start = time.perf_counter()
             listed = index.list()

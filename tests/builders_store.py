@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from raddle.actions.ports import Finding, ThreadStore
 from raddle.adapters.local_store.thread_files import ThreadFiles
@@ -18,6 +21,8 @@ from raddle.model.threads.thread import Thread
 from tests.builders import WoundClock, an_author
 
 DEVICE = "aaaaaaaa"
+LONG = "x" * 40_000
+"""Two of these take a journal past the size at which it is folded."""
 
 
 def paths_in(folder: Path) -> Paths:
@@ -80,3 +85,49 @@ def equal(one: Thread, other: Thread) -> bool:
         other.registers,
         other.clock,
     )
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name.partition(".")[2] or path.name for path in folder.iterdir())
+
+
+def plain_of(file: Path) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.json.decode(file.read_bytes())
+    return plain
+
+
+def is_whole_without_the_file(folder: Path, files: Files, whole: Thread) -> bool:
+    """Is everything still there when the .json is not? (Tried on a copy.)"""
+    copy = folder / "copy" / "data" / "threads"
+    copy.mkdir(parents=True)
+    for file in files:
+        if file.exists() and file != files.json:
+            (copy / file.name).write_bytes(file.read_bytes())
+    seen = a_store(folder / "copy").load(whole.id)
+    for file in copy.iterdir():
+        file.unlink()
+    copy.rmdir()
+    return equal(seen, whole)
+
+
+def rewritten_by_the_seed(file: Path, **changes: Any) -> None:
+    """The file as the first seed's program leaves it: its own fields, messages without ids."""
+    plain = plain_of(file)
+    known = {"stamps", "format", "drafts", "removed_messages", "deleted_at", "client_version", "source"}
+    seed = {key: value for key, value in plain.items() if key not in known}
+    seed["metadata"] = {key: value for key, value in seed["metadata"].items() if key != "branches"}
+    kept = ("role", "content", "tool_calls", "tool_call_id", "tool_name")
+    seed["conversation"] = {
+        "messages": [
+            {key: message[key] for key in kept if key in message}
+            for message in plain["conversation"]["messages"]
+        ]
+    }
+    for key, value in changes.items():
+        if key == "title":
+            seed["metadata"]["title"] = value
+        elif key == "turn":
+            seed["conversation"]["messages"].append({"role": "user", "content": value})
+        else:
+            seed[key] = value
+    file.write_bytes(msgspec.json.format(msgspec.json.encode(seed), indent=2))

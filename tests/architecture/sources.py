@@ -47,6 +47,7 @@ def folders() -> list[str]:
     )
 
 
+@functools.cache
 def class_names() -> set[str]:
     """The name of every class, and of every type alias at the top of a module, in raddle."""
     names: set[str] = set()

@@ -220,8 +220,6 @@ def test_a_long_line_at_the_end_is_found_whole(tmp_path: Path, size: int) -> Non
     assert len(tail.line.delta.messages[0].content) == size
 
 
-# What the end of a journal tells.
-
 Step = Callable[[Editor], object]
 STEPS: dict[str, Step] = {
     "user": lambda editor: editor.append("user", "ask"),

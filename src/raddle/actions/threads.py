@@ -6,7 +6,7 @@ that a verb never writes an older copy of a thread over a newer one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from raddle.actions.ports import ThreadStore
 from raddle.model.errors import Ambiguous, InvalidInput, NotFound
@@ -20,6 +20,15 @@ from raddle.model.threads.thread import Thread
 
 TIP = "tip"
 ROOT = "root"
+_LEAST_END = 6
+"""An id may be named by its end from so many characters on, which no start of another is likely to be."""
+
+Rule = Callable[[Thread], bool]
+
+
+def never(thread: Thread) -> bool:
+    """The rule that holds of no thread."""
+    return False
 
 
 def start_thread(
@@ -91,20 +100,35 @@ def tag(threads: ThreadStore, thread_id: str, add: Iterable[str], remove: Iterab
         return editor.thread.tags
 
 
-def fork_thread(threads: ThreadStore, thread_id: str, *, at: str = "", title: str = "") -> str:
-    """Copy the path to message `at`, or the whole thread, as a new one; its id."""
+def fork_thread(
+    threads: ThreadStore,
+    thread_id: str,
+    *,
+    at: str | None = None,
+    title: str = "",
+    makes_private: Rule = never,
+) -> str:
+    """Copy the path to message `at`, or the whole thread, as a new one; its id.
+
+    It is private where the source is, or where `makes_private` says so of the source.
+    """
     source = threads.load(thread_id)
-    message_id = find_message(source, at).id if at else None
+    message_id = None if at is None else find_message(source, at).id
     with threads.create() as editor:
+        if makes_private(source):
+            editor.set_private(True)
         fork_into(editor, source, message_id, title=title)
         return editor.thread.id
 
 
-def promote_branch(threads: ThreadStore, thread_id: str, message: str) -> str:
-    """Make the branch that `message` stands on a thread of its own; its id."""
+def promote_branch(threads: ThreadStore, thread_id: str, message: str, *, makes_private: Rule = never) -> str:
+    """Make the branch that `message` stands on a thread of its own; its id. Private as in `fork_thread`."""
     source = threads.load(thread_id)
+    message_id = find_message(source, message).id
     with threads.create() as editor:
-        promote_into(editor, source, find_message(source, message).id)
+        if makes_private(source):
+            editor.set_private(True)
+        promote_into(editor, source, message_id)
         return editor.thread.id
 
 
@@ -147,19 +171,23 @@ def leaf_of(thread: Thread, message_id: str) -> str:
     return at
 
 
-def find_message(thread: Thread, prefix: str) -> Message:
-    """The message that `prefix` names: a whole id or the start of one; also from its end, as lists show it."""
-    parse_message_id(prefix)
-    whole = thread.tree.get(prefix)
+def find_message(thread: Thread, part: str) -> Message:
+    """The message that `part` names: its whole id, the start of it, or the end of it, as lists show it."""
+    parse_message_id(part)
+    whole = thread.tree.get(part)
     if whole is not None:
         return whole
-    lower = prefix.lower()
-    found = [message for message in thread.tree if message.id.startswith(lower) or message.id.endswith(lower)]
+    lower = part.lower()
+    found = [message for message in thread.tree if _is_named(message.id.lower(), lower)]
     if not found:
-        raise NotFound("message", prefix, f"`raddle show {thread.id} --tree` lists them")
+        raise NotFound("message", part, f"`raddle show {thread.id} --tree` lists them")
     if len(found) > 1:
-        raise Ambiguous("message", prefix, [message.id for message in found])
+        raise Ambiguous("message", part, [message.id for message in found])
     return found[0]
+
+
+def _is_named(message_id: str, part: str) -> bool:
+    return message_id.startswith(part) or (len(part) >= _LEAST_END and message_id.endswith(part))
 
 
 def _target(editor: Editor, parent: str) -> str | None:

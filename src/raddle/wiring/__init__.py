@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -22,8 +23,8 @@ from raddle.model.threads.git_facts import GitSnapshot
 
 if TYPE_CHECKING:
     from raddle.actions.importing.rules import Rules
+    from raddle.actions.ports import Finding
     from raddle.adapters.blobs.directory import BlobDirectory
-    from raddle.adapters.local_store.active_branches import ActiveBranches
     from raddle.adapters.local_store.active_branches import ActiveBranches
     from raddle.adapters.local_store.import_ledger import ImportLedger
     from raddle.adapters.local_store.search_index import SearchIndex
@@ -50,12 +51,27 @@ class Place(Struct, frozen=True, kw_only=True):
     is_private: bool
 
 
-class Stores:
-    """What the apps work with, of one data folder. Use as a context manager."""
+def _nothing(_: Finding) -> None:
+    """What becomes of findings until somebody listens."""
 
-    def __init__(self, config: Config, *, clock: Clock = system_clock, new_id: NewId | None = None) -> None:
+
+class Stores:
+    """What the apps work with, of one data folder. Use as a context manager.
+
+    `report` is told what was found damaged and mended on the way, and when the index has to be built anew.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        clock: Clock = system_clock,
+        new_id: NewId | None = None,
+        report: Callable[[Finding], None] = _nothing,
+    ) -> None:
         self.config = config
         self.clock = clock
+        self.report = report
         self.paths = Paths(
             data_dir=config.data_dir,
             config_dir=config.config_dir,
@@ -102,7 +118,13 @@ class Stores:
         """The thread files; every write notes its thread for the index."""
         from raddle.adapters.local_store.thread_files import ThreadFiles  # noqa: PLC0415
 
-        return ThreadFiles(self.paths, self.locks, self.author, changed=self.mark_dirty)
+        return ThreadFiles(
+            self.paths,
+            self.locks,
+            self.author,
+            changed=self.mark_dirty,
+            report=lambda found: self.report(found),
+        )
 
     @functools.cached_property
     def index(self) -> SearchIndex:
@@ -115,11 +137,20 @@ class Stores:
             load=lambda thread_id: self.threads.load(thread_id),
             clock=self.clock,
         )
-        if index.stale():
-            from raddle.wiring.care import fill_index  # noqa: PLC0415
-
-            fill_index(index, self.threads)
+        reason = index.stale()
+        if reason:
+            self._fill(index, reason)
         return index
+
+    def _fill(self, index: SearchIndex, reason: str) -> None:
+        from raddle.actions.ports import Finding  # noqa: PLC0415
+        from raddle.wiring.care import fill_index  # noqa: PLC0415
+
+        count = len(self.threads.ids())
+        if count:
+            done = f"building it from {count:,} threads"
+            self.report(Finding(path=str(self.paths.search_index), what=reason, done=done))
+        fill_index(index, self.threads)
 
     @functools.cached_property
     def blobs(self) -> BlobDirectory:
@@ -174,12 +205,28 @@ class Stores:
         return self.index.list(query or None, limit=limit, include_archived=with_archived)
 
     def deleted(self) -> list[ThreadSummary]:
-        """Deleted threads, which no index holds; the newest activity first."""
-        away = set(self.threads.ids()) - self.index.ids()
-        threads = [thread for thread in map(self.threads.load, away) if thread.is_deleted]
-        return sorted(
-            (thread.summary() for thread in threads), key=lambda row: row.last_activity_at, reverse=True
-        )
+        """Deleted threads, which no index holds; the newest activity first. What cannot be read is reported."""
+        from raddle.actions.ports import Finding  # noqa: PLC0415
+        from raddle.model.errors import FormatError, NotFound  # noqa: PLC0415
+
+        self.index.refresh()
+        rows = []
+        for thread_id in set(self.threads.ids()) - self.index.ids():
+            try:
+                thread = self.threads.load(thread_id)
+            except (FormatError, NotFound) as error:
+                self.report(Finding(path=str(self.paths.thread_file(thread_id)), what=error.message))
+                continue
+            if thread.is_deleted:
+                rows.append(thread.summary())
+        return sorted(rows, key=lambda row: (row.last_activity_at, row.id), reverse=True)
+
+    def starting_with(self, prefix: str, *, limit: int = 40) -> list[ThreadSummary]:
+        """Threads whose id starts with `prefix`; the newest where it is empty."""
+        if not prefix.strip("Tt-"):
+            return self.listed(limit=limit)
+        found = (self.index.get(thread_id) for thread_id in self.index.resolve_prefix(prefix, most=limit))
+        return [summary for summary in found if summary is not None]
 
     def notes_on(self, thread: Thread) -> list[str]:
         """What a reader of this thread should know besides: that its source changed, that values clash."""
@@ -204,39 +251,79 @@ class Stores:
         chosen = self.active.get(thread.id)
         return leaf_of(thread, chosen) if chosen in thread.tree else ""
 
+    def short_ids(self, thread_ids: Iterable[str]) -> dict[str, str]:
+        """For each id its shortest start, of at least ten characters, that names only that thread."""
+        everything = self.threads.ids()
+        short = {}
+        for thread_id in thread_ids:
+            at = bisect_left(everything, thread_id)
+            near = [other for other in everything[max(at - 1, 0) : at + 2] if other != thread_id]
+            shared = max((len(os.path.commonprefix([thread_id, other])) for other in near), default=0)
+            short[thread_id] = thread_id[: max(_SHORT, shared + 1)]
+        return short
+
     def short_id(self, thread_id: str) -> str:
-        """The shortest start of an id that names only that thread, of at least ten characters."""
-        near = [other for other in self.index.resolve_prefix(thread_id[:_SHORT]) if other != thread_id]
-        shared = max((len(os.path.commonprefix([thread_id, other])) for other in near), default=0)
-        return thread_id[: max(_SHORT, shared + 1)]
+        """The same for one."""
+        return self.short_ids([thread_id])[thread_id]
+
+    def makes_private(self, thread: Thread) -> bool:
+        """Do the config's rules make a thread private that is where this one is?"""
+        return self.rules.makes_private(thread.plain("workspace_root"), thread.plain("git_remote_url"))
 
     def place(self) -> Place:
         """The workspace that the process stands in, with its git facts and the rules that hold there."""
         from raddle.adapters.git import read_git  # noqa: PLC0415
 
-        cwd = Path.cwd()
+        cwd = _current_folder()
         workspace = self.config.workspace or cwd
         git = read_git(workspace)
         root = git.root if git is not None and git.root and self.config.workspace is None else str(workspace)
         return Place(
-            cwd=str(cwd),
-            workspace_root=root,
+            cwd=_as_text(str(cwd)),
+            workspace_root=_as_text(root),
             client_version=__version__,
             git=git,
             is_private=self.rules.makes_private(root, git.remote if git is not None else None),
         )
 
 
-def open_stores(config: Config | None = None) -> Stores:
+def _current_folder() -> Path:
+    from raddle.model.errors import StorageError  # noqa: PLC0415
+
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise StorageError("the current folder is gone", "go to one that is there, then try again") from error
+
+
+def _as_text(path: str) -> str:
+    """A path as a thread can hold it: a thread file is UTF-8, the name of a folder need not be."""
+    return os.fsencode(path).decode("utf-8", "replace")
+
+
+def open_stores(config: Config | None = None, *, report: Callable[[Finding], None] = _nothing) -> Stores:
     """The stores of the configured data folder."""
-    return Stores(load_config() if config is None else config)
+    return Stores(load_config() if config is None else config, report=report)
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Put a file that a person asked for in its place, whole or not at all."""
-    from raddle.adapters.files import write_atomic  # noqa: PLC0415
+    """Write a file that a person asked for: whole or not at all, and through a link into what it leads to.
 
-    write_atomic(path.expanduser().absolute(), data)
+    What is no file (a terminal, a pipe, /dev/null) is written to and stays what it is.
+    """
+    from raddle.adapters.files import storage_error, write_atomic  # noqa: PLC0415
+    from raddle.model.errors import InvalidInput  # noqa: PLC0415
+
+    try:
+        target = path.expanduser().absolute().resolve()
+        if target.exists() and not target.is_file() and not target.is_dir():
+            target.write_bytes(data)
+            return
+    except OSError as error:
+        raise storage_error(error, path, "write") from error
+    except (RuntimeError, ValueError) as error:  # links in a circle, no home folder, a NUL
+        raise InvalidInput(f"{path} is no path to write to: {error}", "name another") from error
+    write_atomic(target, data)
 
 
 def with_stores(command: Callable[..., Any]) -> Callable[..., Any]:

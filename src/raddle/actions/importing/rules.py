@@ -1,11 +1,19 @@
-"""What the config says of sessions before their first byte is stored: left out, or private from the start."""
+"""What the config says of sessions before their first byte is stored: left out, or private from the start.
+
+Owns how a rule is matched, and how the workspace of a session is learned from its first lines, before anybody
+reads it in earnest: a second way of either would store what a person asked to leave out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
+import msgspec
 from msgspec import Struct
+
+_NAMED = re.compile(rb'"cwd"\s*:\s*("(?:[^"\\]|\\.)*")')
 
 
 class Rules(Struct, frozen=True, kw_only=True):
@@ -29,10 +37,44 @@ class Rules(Struct, frozen=True, kw_only=True):
             _matches(remote, glob) for glob in self.private_remotes if remote
         )
 
-    @property
-    def ask_for_remote(self) -> bool:
-        """Does any rule depend on the repository?"""
-        return bool(self.private_remotes)
+
+class _Payload(Struct):
+    cwd: str | None = None
+
+
+class _Line(Struct):
+    cwd: str | None = None
+    payload: _Payload | None = None
+
+
+_decode = msgspec.json.Decoder(_Line).decode
+
+
+def workspace_in(lines: Iterable[bytes]) -> str:
+    """The workspace that the first lines of a session name: a record's own `cwd`, never one inside a message.
+
+    A line that cannot be read is searched for the first `cwd` in it. Empty where no line names one.
+    """
+    for line in lines:
+        if b'"cwd"' not in line:
+            continue
+        try:
+            found = _decode(line)
+        except (msgspec.DecodeError, RecursionError):
+            named = _NAMED.search(line)
+            workspace = _text(named.group(1)) if named is not None else ""
+        else:
+            workspace = found.cwd or (found.payload.cwd if found.payload is not None else "") or ""
+        if workspace:
+            return workspace
+    return ""
+
+
+def _text(literal: bytes) -> str:
+    try:
+        return msgspec.json.decode(literal, type=str)
+    except msgspec.DecodeError:
+        return ""
 
 
 def _matches(name: str | None, glob: str) -> bool:

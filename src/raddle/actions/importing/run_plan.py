@@ -1,21 +1,47 @@
-"""What an import has to do, decided before the first byte is read: new, grown, rewritten or unchanged files.
+"""What an import has to do, decided before a session is read: what is new, changed, unchanged or left out.
 
-Pure: facts of the files (a `stat`) against what the ledger remembers. Whether a changed file only grew is a
-question to its bytes (`head` and `tail` below), so the plan says *maybe grown* and the reading decides.
+Pure: what was found (a `stat`, a name, a workspace) against what the ledger remembers and the rules say.
+Whether a changed file only grew is a question to its bytes, so the plan says *changed* and the reading
+decides (`session.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from msgspec import Struct
+
+from raddle.actions.importing.importer import Links
+from raddle.actions.importing.rules import Rules
 
 HEAD_BYTES = 4096
 """How much of a file's beginning, and of what stands before the offset, is hashed to know it again."""
 
+PURGED = "it was purged here; --revive brings it back"
+
+
+class FileProblem(Struct, frozen=True, kw_only=True):
+    """What could not be read as it stands: the file or folder, its line (None: as a whole), and the reason."""
+
+    path: str
+    line: int | None = None
+    reason: str
+
+
+class LeftOut(Struct, frozen=True, kw_only=True):
+    """A file that a rule, or an earlier purge, kept out."""
+
+    path: str
+    reason: str
+
 
 class SourceFile(Struct, frozen=True, kw_only=True):
-    """A file of another agent as `stat` shows it. `session`: files of one key become one thread."""
+    """A file of another agent as `stat` and its first bytes show it.
+
+    `session`: files of one key belong together. `root`: the agent's folder that it was found in. `workspace`:
+    what its content names, where a rule asks for it.
+    """
 
     path: str
     agent: str
@@ -25,6 +51,8 @@ class SourceFile(Struct, frozen=True, kw_only=True):
     inode: int
     is_main: bool = True
     """False for a sub-agent's file, which is read after its session's main file."""
+    root: str = "/"
+    workspace: str = ""
 
 
 class SourceEntry(Struct, frozen=True, kw_only=True):
@@ -33,7 +61,9 @@ class SourceEntry(Struct, frozen=True, kw_only=True):
     path: str
     agent: str
     session: str
+    is_main: bool = True
     thread_id: str
+    """Empty where it held no session yet."""
     size: int
     mtime_ns: int
     inode: int
@@ -46,13 +76,16 @@ class SourceEntry(Struct, frozen=True, kw_only=True):
     """Hash of the HEAD_BYTES before `read_to`."""
     generation: int
     """Counts how often the file was found rewritten."""
+    is_unplaced: bool = False
+    """A part whose starting call was not found yet."""
     problems: int = 0
-    left_out: str = ""
-    """Why nothing of it was imported (a rule of the config), or empty."""
 
 
 class Segment(Struct, frozen=True, kw_only=True):
-    """Bytes `start` to `end` of one generation of a source file, kept as the blob `sha256`."""
+    """Bytes `start` to `end` of one generation of a source file, kept as the blob `sha256`.
+
+    One that ends in an unfinished line is overlapped by the next, which begins with that line.
+    """
 
     generation: int
     start: int
@@ -62,49 +95,186 @@ class Segment(Struct, frozen=True, kw_only=True):
 
 
 class SessionPlan(Struct, frozen=True, kw_only=True):
-    """The files of one session that have to be read, the main one first; `is_new`: none was ever read."""
+    """What has to be read of a session: at most one main file, which comes first, and parts.
+
+    `known`: those of its files that were read before, the main one first, whether they are read now or not.
+    `unplaced`: parts that did not change, read again if their starting call turns up.
+    """
 
     agent: str
     session: str
     files: tuple[SourceFile, ...]
+    known: tuple[str, ...] = ()
+    unplaced: tuple[SourceFile, ...] = ()
     is_new: bool
+    """Nothing of it is in any thread yet."""
     size: int
     """Bytes that may have to be read."""
 
+    @property
+    def key(self) -> str:
+        """Names it among the sessions of one run."""
+        return f"{self.agent} {self.session} {self.files[0].path}"
+
+
+class Task(Struct, frozen=True, kw_only=True):
+    """A session to be read from its start. `entries`, `links`: what is known of its files, and what they told."""
+
+    plan: SessionPlan
+    entries: dict[str, SourceEntry] = {}
+    links: Links | None = None
+
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """Sessions to read, the largest first, and how many have nothing new."""
+    """Sessions to read, the largest first; how many have nothing new; what is not read, and why."""
 
     sessions: tuple[SessionPlan, ...]
     unchanged: Mapping[str, int]
     """Agent -> sessions with nothing new."""
+    left_out: tuple[LeftOut, ...] = ()
+    problems: tuple[FileProblem, ...] = ()
 
 
-def plan_import(found: Iterable[SourceFile], known: Mapping[str, SourceEntry]) -> Plan:
-    """What to read. A file whose size, time and inode are as remembered is not opened."""
-    sessions: dict[tuple[str, str], list[SourceFile]] = {}
-    for file in found:
-        sessions.setdefault((file.agent, file.session), []).append(file)
+def plan_import(
+    found: Iterable[SourceFile | FileProblem],
+    known: Mapping[str, SourceEntry],
+    rules: Rules,
+    *,
+    purged: AbstractSet[str] = frozenset(),
+    since: int | None = None,
+) -> Plan:
+    """What to read. A file whose size, time and inode are as remembered is not opened.
+
+    `purged`: threads that stay gone. `since`: sessions of which no file changed after it (microseconds) are
+    passed over.
+    """
+    files: dict[str, SourceFile] = {}
+    problems: list[FileProblem] = []
+    for one in found:
+        if isinstance(one, FileProblem):
+            problems.append(one)
+        else:
+            files.setdefault(one.path, one)
     plans: list[SessionPlan] = []
+    left_out: list[LeftOut] = []
     unchanged: dict[str, int] = {}
-    for (agent, session), files in sessions.items():
-        changed = [file for file in files if not _is_unchanged(file, known.get(file.path))]
-        if not changed:
-            unchanged[agent] = unchanged.get(agent, 0) + 1
+    for group in _groups(files.values(), known):
+        if since is not None and all(file.mtime_ns // 1000 < since for file in group.files):
             continue
-        is_new = not any(file.path in known for file in files)
-        changed.sort(key=lambda file: (not file.is_main, file.path))
-        plans.append(
-            SessionPlan(
-                agent=agent,
-                session=session,
-                files=tuple(changed),
-                is_new=is_new,
-                size=sum(_left(file, known.get(file.path)) for file in changed),
-            )
-        )
-    plans.sort(key=lambda plan: (-plan.size, plan.agent, plan.session))
-    return Plan(sessions=tuple(plans), unchanged=unchanged)
+        kept = _kept(group, rules, known, purged, left_out)
+        plan = _plan_of(group, kept, known)
+        if plan is not None:
+            plans.append(plan)
+        elif kept and any(entry.thread_id for entry in group.entries):
+            agent = group.files[0].agent
+            unchanged[agent] = unchanged.get(agent, 0) + 1
+    plans.sort(key=lambda plan: (-plan.size, plan.key))
+    return Plan(
+        sessions=tuple(plans),
+        unchanged=unchanged,
+        left_out=tuple(left_out),
+        problems=tuple(dict.fromkeys(problems)),
+    )
+
+
+class _Group(Struct):
+    """A main file and its parts: those that were found, and those that the ledger knows besides."""
+
+    files: list[SourceFile]
+    entries: list[SourceEntry]
+
+
+def _groups(files: Iterable[SourceFile], known: Mapping[str, SourceEntry]) -> list[_Group]:
+    """A group for each main file, with the parts that lie nearest to it.
+
+    Two main files of one session may be copies, or two sessions after all (a resume writes the other's id):
+    each is read by itself, and threads of one id are joined.
+    """
+    sessions: dict[tuple[str, str], list[SourceFile]] = {}
+    for file in files:
+        sessions.setdefault((file.agent, file.session), []).append(file)
+    remembered: dict[tuple[str, str], list[SourceEntry]] = {}
+    for entry in known.values():
+        key = (entry.agent, entry.session)
+        if key in sessions:
+            remembered.setdefault(key, []).append(entry)
+    groups: list[_Group] = []
+    for key, members in sessions.items():
+        entries = remembered.get(key, [])
+        mains = sorted({one.path for one in (*members, *entries) if one.is_main})
+        home_of = _home_finder(mains, is_named=bool(key[1]))
+        by_home: dict[str, _Group] = {}
+        for file in members:
+            by_home.setdefault(home_of(file.path), _Group([], [])).files.append(file)
+        for entry in entries:
+            if (group := by_home.get(home_of(entry.path))) is not None:
+                group.entries.append(entry)
+        groups.extend(by_home.values())
+    return groups
+
+
+def _home_finder(mains: Sequence[str], *, is_named: bool) -> Callable[[str], str]:
+    """Gives the main file that a file belongs to. Where there is none, parts of one session are together, and
+    those of which nothing names the session stay apart."""
+
+    def home_of(path: str) -> str:
+        if path in mains:
+            return path
+        if not mains:
+            return "" if is_named else path
+        return max(mains, key=lambda main: _shared_folders(main, path))
+
+    return home_of
+
+
+def _shared_folders(one: str, other: str) -> int:
+    shared = 0
+    for mine, theirs in zip(one.split("/"), other.split("/"), strict=False):
+        if mine != theirs:
+            break
+        shared += 1
+    return shared
+
+
+def _kept(
+    group: _Group,
+    rules: Rules,
+    known: Mapping[str, SourceEntry],
+    purged: AbstractSet[str],
+    left_out: list[LeftOut],
+) -> list[SourceFile]:
+    """The files that nothing leaves out. What leaves a main file out leaves its parts out too."""
+    of_main = next((rules.leaves_out(file.path, file.workspace) for file in group.files if file.is_main), "")
+    is_purged = any(entry.thread_id in purged for entry in group.entries)
+    kept = []
+    for file in group.files:
+        reason = of_main or rules.leaves_out(file.path, file.workspace)
+        if reason:
+            left_out.append(LeftOut(path=file.path, reason=reason))
+        elif not is_purged:
+            kept.append(file)
+        elif not _is_unchanged(file, known.get(file.path)):
+            left_out.append(LeftOut(path=file.path, reason=PURGED))
+    return kept
+
+
+def _plan_of(group: _Group, kept: list[SourceFile], known: Mapping[str, SourceEntry]) -> SessionPlan | None:
+    changed = [file for file in kept if not _is_unchanged(file, known.get(file.path))]
+    if not changed:
+        return None
+    changed.sort(key=lambda file: (not file.is_main, file.path))
+    entries = sorted(group.entries, key=lambda entry: (not entry.is_main, entry.path))
+    before = [*entries, *(known[file.path] for file in changed if file.path in known)]
+    waiting = {entry.path for entry in entries if entry.is_unplaced} - {file.path for file in changed}
+    return SessionPlan(
+        agent=changed[0].agent,
+        session=changed[0].session,
+        files=tuple(changed),
+        known=tuple(entry.path for entry in entries),
+        unplaced=tuple(file for file in kept if file.path in waiting),
+        is_new=not any(entry.thread_id for entry in before),
+        size=sum(_left(file, known.get(file.path)) for file in changed),
+    )
 
 
 def _is_unchanged(file: SourceFile, entry: SourceEntry | None) -> bool:

@@ -41,6 +41,7 @@ class Bulk:
         self._terms: set[bytes] = set()
         self._known: set[bytes] | None = None
         self._sample: list[int] = []
+        self._rows = 0
 
     def begin(self) -> None:
         """Take the index for writing."""
@@ -68,6 +69,7 @@ class Bulk:
             opened = self._writers[session] = (thread, RowWriter(self._sql, thread, self._numbers))
         for row in rows:
             opened[1].add(row, is_removed=row.text.id in removed)
+            self._rows += 1
             self._terms.update(row.terms.encode().split(b"\n") if row.terms else ())
 
     def finish(self, session: str, summary: ThreadSummary) -> None:
@@ -103,6 +105,9 @@ class Bulk:
         for session in list(self._writers):
             self.forget(session)
         self._settle_book()
+        if self._rows * 2 > self._sql.execute("SELECT coalesce(sum(live), 0) FROM slots").fetchone()[0]:
+            # Most of the index is new, in as many segments as it was written in: a query would ask each of them.
+            self._sql.execute("INSERT INTO words (words) VALUES ('optimize')")
         self._commit()
         self._sql.execute("PRAGMA synchronous = NORMAL")
         self._sql.execute("PRAGMA wal_checkpoint(PASSIVE)")

@@ -33,6 +33,9 @@ MOST_FRAGMENT_TERMS = 1_000
 """Words that one fragment may stand for; a commoner one is looked for in the texts, like one across words."""
 
 
+_CHEAP_ALTERNATIVES = 8
+
+
 class TextCheck(NamedTuple):
     """What FTS5 cannot say of a row: `exact` stands in one of its texts (`is_bordered`: as whole words), or does not."""
 
@@ -52,10 +55,13 @@ class Clause(NamedTuple):
     whose headers have the other `covered` terms (None: in all threads that no other clause is for).
 
     `terms`: the part of the expression that asks for words; empty where the header has them all.
+    `is_costly`: FTS5 gathers many lists of rows before it gives the first (a prefix, a fragment), each time it
+    is asked.
     """
 
     expression: str | None
     terms: str = ""
+    is_costly: bool = False
     checks: tuple[TextCheck, ...] = ()
     covered: int = 0
     threads: frozenset[int] | None = None
@@ -119,7 +125,12 @@ class Compiler:
         asked = tokens.both(*terms, *facts) if terms or facts else None
         if never:
             asked = tokens.without(asked or tokens.EVERY_ROW, never)
-        return Clause(asked, terms=tokens.both(*terms) if terms else "", checks=tuple(checks))
+        return Clause(
+            asked,
+            terms=tokens.both(*terms) if terms else "",
+            is_costly=asked is not None and is_costly(asked),
+            checks=tuple(checks),
+        )
 
     def _in_texts(self, term: Term) -> str:
         """The expression for messages whose text may have `term`; empty where FTS5 cannot narrow them down."""
@@ -188,6 +199,11 @@ class Compiler:
         if isinstance(one, ShaFilter):
             return frozenset().union(*(self._headers(tokens.has_sha(prefix)) for prefix in one.prefixes))
         return frozenset().union(*(self._headers(tokens.named(one.key, name)) for name in one.names))
+
+
+def is_costly(expression: str) -> bool:
+    """Does FTS5 gather many lists of rows for it before it gives the first?"""
+    return " *" in expression or expression.count(" OR ") > _CHEAP_ALTERNATIVES
 
 
 def _check_of(term: Term, is_common: Callable[[Fragment], bool]) -> TextCheck | None:

@@ -18,7 +18,6 @@ from raddle.adapters.local_store.search_lookup import Lookup
 from raddle.adapters.local_store.search_map import ThreadMap
 from raddle.adapters.local_store.search_ranking import (
     Cursor,
-    Key,
     Place,
     Ranking,
     check_of,
@@ -288,14 +287,14 @@ class SearchIndex:
             with self._database.reading():
                 lookup = self._lookup(asked, include_private=include_private)
                 ranking = Ranking(lookup, start.now)
-                places = ranking.page(start.key if cursor else None, limit)
+                places, has_more = ranking.page(start.key if cursor else None, max(limit, 0))
                 hits = tuple(self._hits(lookup, ranking, places))
-            last = places[-1].key if places else None
+            following = Cursor(start.now, places[-1].key, check_of(asked)) if places and has_more else None
             return SearchAnswer(
                 scope=self._scope(lookup, pending),
                 total_threads=len(lookup.found),
                 hits=hits,
-                cursor=_next(asked, start.now, last, ranking),
+                cursor="" if following is None else format_cursor(following),
             )
 
     def messages_in(self, thread_id: str, query: Query | str, *, now: int | None = None) -> list[str]:
@@ -393,13 +392,13 @@ class SearchIndex:
 
     def _hits(self, lookup: Lookup, ranking: Ranking, places: Sequence[Place]) -> Iterator[Hit]:
         rows = lookup.rows_of([place.thread for place in places])
-        best = {place.thread: ranking.best_row(place.thread, rows[place.thread]) for place in places}
+        best = ranking.best_rows(rows)
         texts = dict(lookup.rows.texts(sorted(best.values())))
         for place in places:
             summary, text = self._summary(place.thread), texts[best[place.thread]]
             field, snippet = snippet_of(lookup.query, text.texts)
             shown = FIELDS[field]
-            if not snippet.marks and lookup.found[place.thread].clause.covered:
+            if not snippet.marks and lookup.found[place.thread].covered:
                 header = header_of(summary)
                 names = (header.title, *header.tags, *header.branches, header.remote, *header.shas)
                 _, of_header = snippet_of(lookup.query, names)
@@ -463,10 +462,3 @@ class SearchIndex:
                     (hidden, -1 if limit is None else limit, offset),
                 )
                 return [decode_summary(summary) for (summary,) in rows]
-
-
-def _next(query: Query, now: int, last: Key | None, ranking: Ranking) -> str:
-    """The cursor after `last`; empty where nothing comes after it."""
-    if last is None or not ranking.places or ranking.places[-1].key <= last:
-        return ""
-    return format_cursor(Cursor(now, last, check_of(query)))

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterable, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from raddle.adapters.local_store.search_blocks import SLOT_BITS
 from raddle.adapters.local_store.search_book import Book
 from raddle.adapters.local_store.search_clauses import Clause, Clauses, Compiler, fact_of, is_fact
 from raddle.adapters.local_store.search_map import ThreadMap
-from raddle.adapters.local_store.search_rows import FEW_SLOTS, Bounds, Rows
+from raddle.adapters.local_store.search_rows import FEW_SLOTS, NEAR_SLOTS, Bounds, Rows, slot_of
 from raddle.adapters.local_store.search_writer import ARCHIVED, PINNED, PRIVATE
 from raddle.model.threads.query import (
     Filter,
@@ -28,16 +29,21 @@ from raddle.model.threads.query import (
 _FLAG_BITS = {"pinned": PINNED, "private": PRIVATE, "archived": ARCHIVED}
 
 
-class ThreadHits(NamedTuple):
-    """The hits of one thread: the clause they fit, the slots they are in, the rows where those were listed."""
+class _Asked(NamedTuple):
+    """Where a clause looks: in these slots (None: all), in the threads wanted (None: all) and not unwanted."""
 
-    clause: Clause
-    slots: Sequence[int]
-    rows: Sequence[int] | None
+    slots: set[int] | None
+    wanted: frozenset[int] | None
+    unwanted: frozenset[int]
+
+    def of(self, threads: set[int]) -> set[int]:
+        """Those of the threads that it looks at."""
+        kept = threads if self.wanted is None else threads & self.wanted
+        return kept - self.unwanted if self.unwanted else kept
 
 
 class Lookup:
-    """One query against one state of the index. `found` holds every thread with a hit, by its number."""
+    """One query against one state of the index. `found` holds every thread with a hit, and the clause it fits."""
 
     def __init__(
         self,
@@ -51,12 +57,15 @@ class Lookup:
         self.query = query
         self.map = threads
         self._compiler = Compiler(sql, book)
-        self.rows = Rows(sql, threads, _bounds_of(query))
         self._bounds = _bounds_of(query)
+        self.rows = Rows(sql, threads, self._bounds)
         self.is_complete = True
         self.allowed = self._allowed(include_private=include_private)
         """Threads that the filters on threads leave; None: all."""
-        self.found: dict[int, ThreadHits] = {}
+        self.found: dict[int, Clause] = {}
+        self.near: set[int] = set()
+        """Rows of the newest threads that have all terms in their text, where those had to be asked for."""
+        self._listed: dict[int, Sequence[int]] = {}
         if self.allowed != frozenset() and not _contradicts_itself(query):
             self._find()
 
@@ -72,17 +81,17 @@ class Lookup:
 
     def rows_of(self, threads: Collection[int]) -> dict[int, Sequence[int]]:
         """The rows of hits in these found threads, ascending."""
-        listed: dict[int, Sequence[int]] = {}
         waiting: dict[Clause, list[int]] = {}
         for thread in threads:
-            hits = self.found[thread]
-            if hits.rows is not None:
-                listed[thread] = hits.rows
-            else:
-                waiting.setdefault(hits.clause, []).extend(hits.slots)
+            if thread not in self._listed:
+                waiting.setdefault(self.found[thread], []).extend(self.map.slots_of[thread])
         for clause, slots in waiting.items():
-            listed.update(self._by_thread(self.rows.matching(clause, slots)))
-        return listed
+            self._listed.update(self._by_thread(self.rows.matching(clause, slots)))
+        return {thread: self._listed[thread] for thread in threads}
+
+    def is_listed(self, thread: int) -> bool:
+        """Are the rows of this found thread known already?"""
+        return thread in self._listed
 
     def _find(self) -> None:
         clauses = self._compiler.clauses(self.query)
@@ -95,97 +104,112 @@ class Lookup:
         slots = self._slots_to_ask(threads)
         if slots is not None and not slots:
             return
+        asked = _Asked(slots, threads, dropped if clause.threads is not None else dropped | clauses.grouped)
         rows = None
         if slots is not None and len(slots) <= FEW_SLOTS:
-            rows = self.rows.in_slots(clause.expression, slots)
-        elif clause.expression is not None:
+            rows = self.rows.in_slots(clause.expression, slots, is_costly=clause.is_costly)
+        elif clause.expression is not None and (clause.checks or not clause.is_costly):
             rows = self.rows.everywhere(clause.expression)
-        wanted = self.map.threads.keys() if threads is None else threads
-        unwanted = dropped if clause.threads is not None else dropped | clauses.grouped
         if rows is not None:
-            rows = [row for row in rows if (of := self.map.thread_of(row)) in wanted and of not in unwanted]
-            self._take_rows(clause, rows)
-            return
-        entries = self.map.slots
-        hit = entries if clause.expression is None else self.rows.slots_everywhere(clause.expression)
-        self._take_slots(
-            clause,
-            [
-                slot
-                for slot in hit
-                if slot in entries
-                and (slots is None or slot in slots)
-                and (of := entries[slot].thread) in wanted
-                and of not in unwanted
-            ],
-        )
+            self._take_rows(clause, asked, rows)
+        else:
+            self._take_slots(clause, asked)
 
     def _threads_for(self, clause: Clause) -> frozenset[int] | None:
         """The threads that the clause may find hits in; None: all."""
-        if clause.threads is None or self.allowed is None:
-            return self.allowed if clause.threads is None else clause.threads
-        return clause.threads & self.allowed
+        if clause.threads is None:
+            return self.allowed
+        return clause.threads if self.allowed is None else clause.threads & self.allowed
 
     def _slots_to_ask(self, threads: frozenset[int] | None) -> set[int] | None:
         """The slots of `threads` that can have a row in bounds; None where that is no restriction."""
-        bounds = self._bounds
-        if threads is None and not bounds.is_timed and not bounds.is_removed:
-            return None
-        entries = self.map.slots
-        slots = (
-            entries
-            if threads is None
-            else [slot for each in threads for slot in self.map.slots_of.get(each, ())]
-        )
+        bounds, entries = self._bounds, self.map.slots
+        if threads is None:
+            if not bounds.is_timed and not bounds.is_removed:
+                return None
+            return {slot for slot, entry in entries.items() if bounds.may_hold(entry)}
+        slots = (slot for each in threads for slot in self.map.slots_of.get(each, ()))
         return {slot for slot in slots if bounds.may_hold(entries[slot])}
 
-    def _take_rows(self, clause: Clause, rows: list[int]) -> None:
+    def _take_rows(self, clause: Clause, asked: _Asked, rows: list[int]) -> None:
+        """All rows that match: hits where they are in bounds and their texts fit."""
+        by_thread = self._by_thread(rows)
+        threads = asked.of(set(by_thread))
         if clause.checks:
-            by_thread = self._by_thread(rows)
-            for thread in self.map.newest_first(by_thread.keys()):
-                self._take_checked(clause, by_thread[thread])
+            for thread in self.map.newest_first(threads):
+                self._take_checked(clause, thread, by_thread[thread])
         else:
-            self._put(clause, self.rows.checked(clause, rows))
+            for thread in threads:
+                self._put(clause, thread, self.rows.checked(clause, by_thread[thread]))
 
-    def _take_checked(self, clause: Clause, rows: Iterable[int]) -> None:
+    def _take_checked(self, clause: Clause, thread: int, rows: list[int]) -> None:
         """Rows of one thread, whose texts have to be read; newest threads come first, and their cost has a bound."""
         if clause.is_bounded and self.rows.is_exhausted:
             self.is_complete = False
             return
-        self._put(clause, self.rows.checked(clause, rows))
+        self._put(clause, thread, self.rows.checked(clause, rows))
         if clause.is_bounded and self.rows.is_exhausted:
             self.is_complete = False
 
-    def _put(self, clause: Clause, rows: list[int]) -> None:
-        for thread, each in self._by_thread(rows).items():
-            slots = list(dict.fromkeys(row >> SLOT_BITS for row in each))
-            self.found[thread] = ThreadHits(clause, slots, each)
+    def _put(self, clause: Clause, thread: int, rows: Sequence[int]) -> None:
+        if rows:
+            self.found[thread] = clause
+            self._listed[thread] = rows
 
-    def _take_slots(self, clause: Clause, slots: list[int]) -> None:
-        """Slots with rows that match: known to be hits where the whole slot is in bounds, else looked into."""
-        entries, bounds = self.map.slots, self._bounds
+    def _take_slots(self, clause: Clause, asked: _Asked) -> None:
+        """Too many rows to list: their slots, which are hits where the whole slot is in bounds, else looked into."""
+        near: list[int] = []
+        hit = set(self.map.slots)
+        if clause.expression is not None and clause.is_costly and not clause.checks:
+            slots, near = self.rows.slots_and_near_rows(clause.expression, self.map.newest_slots(NEAR_SLOTS))
+            hit.intersection_update(slots)
+        elif clause.expression is not None:
+            hit.intersection_update(self.rows.slots_everywhere(clause.expression))
+        if asked.slots is not None:
+            hit &= asked.slots
+        thread_of = self.map.thread_of
+        threads = asked.of(set(map(thread_of.__getitem__, hit)))
         if clause.checks:
-            threads: dict[int, list[int]] = {}
-            for slot in slots:
-                threads.setdefault(entries[slot].thread, []).append(slot)
-            for thread in self.map.newest_first(threads.keys()):
-                if clause.is_bounded and self.rows.is_exhausted:
-                    self.is_complete = False
-                    break
-                self._take_checked(clause, self.rows.in_slots(clause.expression, threads[thread]))
+            for thread in self.map.newest_first(threads):
+                rows = self.rows.in_slots(
+                    clause.expression, self.map.slots_of[thread], is_costly=clause.is_costly
+                )
+                self._take_checked(clause, thread, rows)
             return
-        unsure = [slot for slot in slots if not bounds.surely_hold(entries[slot])]
-        held = {row >> SLOT_BITS for row in self.rows.matching(clause, unsure)} if unsure else set()
-        held.update(slot for slot in slots if entries[slot].live and bounds.surely_hold(entries[slot]))
-        by_thread: dict[int, list[int]] = {}
-        for slot in sorted(held):
-            by_thread.setdefault(entries[slot].thread, []).append(slot)
-        self.found.update((thread, ThreadHits(clause, each, None)) for thread, each in by_thread.items())
+        sure = self._sure(hit)
+        certain = threads.intersection(map(thread_of.__getitem__, sure))
+        self.found.update(dict.fromkeys(certain, clause))
+        unsure = [
+            slot for slot in hit - sure if thread_of[slot] in threads and thread_of[slot] not in certain
+        ]
+        for thread, rows in self._by_thread(self.rows.matching(clause, unsure)).items() if unsure else ():
+            self.found[thread] = clause
+        if clause.threads is None:
+            self.near.update(near)
+        self._take_near(clause, near)
+
+    def _take_near(self, clause: Clause, near: list[int]) -> None:
+        """Rows of found threads, all of whose slots were asked for."""
+        nearest = set(self.map.newest_slots(NEAR_SLOTS))
+        for thread, rows in self._by_thread(sorted(near)).items():
+            if self.found.get(thread) is clause and nearest.issuperset(self.map.slots_of[thread]):
+                self._listed[thread] = self.rows.checked(clause, rows)
+
+    def _sure(self, slots: set[int]) -> set[int]:
+        """Those of the slots that have only rows in bounds."""
+        bounds, entries = self._bounds, self.map.slots
+        if bounds.is_removed:
+            return set()
+        whole = slots & self.map.whole_slots
+        return {slot for slot in whole if bounds.surely_hold(entries[slot])} if bounds.is_timed else whole
 
     def _by_thread(self, rows: Iterable[int]) -> dict[int, list[int]]:
         by_thread: dict[int, list[int]] = {}
-        for row in rows:
-            by_thread.setdefault(self.map.slots[row >> SLOT_BITS].thread, []).append(row)
+        thread_of = self.map.thread_of
+        for slot, some in groupby(rows, key=slot_of):
+            thread = thread_of.get(slot)
+            if thread is not None:
+                by_thread.setdefault(thread, []).extend(some)
         return by_thread
 
     def _allowed(self, *, include_private: bool) -> frozenset[int] | None:
@@ -228,13 +252,16 @@ class Lookup:
     def _threads_with(self, clause: Clause, bounds: Bounds) -> set[int]:
         """The threads with a row in `bounds` that the clause matches."""
         rows = self.rows.within(bounds)
-        entries = self.map.slots
-        slots = entries if clause.expression is None else rows.slots_everywhere(clause.expression)
-        slots = [slot for slot in slots if slot in entries and bounds.may_hold(entries[slot])]
-        unsure = [slot for slot in slots if not bounds.surely_hold(entries[slot])]
-        threads = {entries[slot].thread for slot in slots if bounds.surely_hold(entries[slot])}
-        threads.update(entries[row >> SLOT_BITS].thread for row in rows.matching(clause, unsure))
-        return threads
+        entries, thread_of = self.map.slots, self.map.thread_of
+        slots = set(entries)
+        if clause.expression is not None:
+            slots.intersection_update(rows.slots_everywhere(clause.expression))
+        slots = {slot for slot in slots if bounds.may_hold(entries[slot])}
+        sure = {slot for slot in slots if bounds.surely_hold(entries[slot])}
+        found = {thread_of[slot] for slot in sure}
+        unsure = slots - sure
+        found.update(thread_of[slot_of(row)] for row in rows.matching(clause, unsure) if unsure)
+        return found
 
 
 def _bounds_of(query: Query) -> Bounds:

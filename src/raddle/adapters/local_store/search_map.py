@@ -7,10 +7,9 @@ them one by one.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Collection
+from itertools import islice
 from typing import NamedTuple
-
-from raddle.adapters.local_store.search_blocks import SLOT_BITS
 
 
 class SlotEntry(NamedTuple):
@@ -37,25 +36,40 @@ class ThreadMap:
 
     def __init__(self, sql: sqlite3.Connection) -> None:
         self.threads: dict[int, ThreadEntry] = {
-            number: ThreadEntry(thread_id, activity, flags)
-            for number, thread_id, activity, flags in sql.execute(
-                "SELECT no, id, activity, flags FROM threads WHERE id IS NOT NULL"
+            row[0]: ThreadEntry._make(row[1:])
+            for row in sql.execute(
+                "SELECT no, id, activity, flags FROM threads WHERE id IS NOT NULL ORDER BY activity DESC, id"
             )
         }
+        """By number, the newest activity first, then by id: the order of hits that are not ranked."""
         self.slots: dict[int, SlotEntry] = {}
+        self.thread_of: dict[int, int] = {}
+        """Slot -> thread."""
         self.slots_of: dict[int, list[int]] = {number: [] for number in self.threads}
-        for slot, *entry in sql.execute(
+        self.whole_slots: set[int] = set()
+        """Slots without a message that is removed or gone."""
+        for row in sql.execute(
             "SELECT slot, thread, used, live, removed, first_time, last_time FROM slots ORDER BY slot"
         ):
-            if entry[0] in self.threads:
-                self.slots[slot] = SlotEntry(*entry)
-                self.slots_of[entry[0]].append(slot)
+            entry = SlotEntry._make(row[1:])
+            if entry.thread in self.threads:
+                self.slots[row[0]] = entry
+                self.thread_of[row[0]] = entry.thread
+                self.slots_of[entry.thread].append(row[0])
+                if not entry.removed and entry.live == entry.used:
+                    self.whole_slots.add(row[0])
 
-    def thread_of(self, row: int) -> int | None:
-        """The number of the thread that `row` belongs to; None where nobody may see it yet."""
-        slot = self.slots.get(row >> SLOT_BITS)
-        return None if slot is None else slot.thread
+    def newest_first(self, threads: Collection[int]) -> list[int]:
+        """These threads in their order."""
+        if len(threads) * 16 < len(self.threads):
+            return sorted(threads, key=self._place)
+        chosen = threads if isinstance(threads, set | frozenset | dict) else set(threads)
+        return [number for number in self.threads if number in chosen]
 
-    def newest_first(self, threads: Iterable[int]) -> list[int]:
-        """Thread numbers by activity, then id: the order of hits that are not ranked."""
-        return sorted(threads, key=lambda number: (-self.threads[number].activity, self.threads[number].id))
+    def _place(self, number: int) -> tuple[int, str]:
+        entry = self.threads[number]
+        return -entry.activity, entry.id
+
+    def newest_slots(self, most: int) -> list[int]:
+        """The slots of the newest threads, `most` of them."""
+        return list(islice((slot for number in self.threads for slot in self.slots_of[number]), most))

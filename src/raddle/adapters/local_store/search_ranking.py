@@ -10,19 +10,20 @@ from __future__ import annotations
 import base64
 import binascii
 import zlib
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from itertools import islice, takewhile
 from typing import NamedTuple
 
 import msgspec
 
 from raddle.adapters.local_store import search_tokens as tokens
 from raddle.adapters.local_store.search_blocks import SLOT_BITS, SLOT_ROWS
-from raddle.adapters.local_store.search_clauses import Clause
+from raddle.adapters.local_store.search_clauses import Clause, is_costly
 from raddle.adapters.local_store.search_lookup import Lookup
-from raddle.adapters.local_store.search_rows import FEW_SLOTS
 from raddle.model.errors import InvalidInput
 from raddle.model.threads.query import Query
-from raddle.model.threads.search_fields import FIELDS, OUTPUT
+from raddle.model.threads.search_fields import ASSISTANT, FIELDS, OUTPUT, THINKING, USER
 
 SCORED = 1_000
 WEIGHTS = (8.0, 6.0, 4.0, 3.0, 2.0)
@@ -34,17 +35,17 @@ _FRESHNESS = 0.5
 _HALF_LIFE_DAYS = 30.0
 _THREADS_AT_ONCE = 32
 _FIELD_BITS = (1 << len(FIELDS)) - 1
+_SAID = 1 << USER | 1 << ASSISTANT | 1 << THINKING
 
 Key = tuple[int, float, int, str]
 """Sorts hits: scored ones first, by score, then by activity, then by id."""
 
 
 class Place(NamedTuple):
-    """A found thread in the order of hits. `level`: the field of its best message, None where it was not scored."""
+    """A found thread in the order of hits."""
 
     key: Key
     thread: int
-    level: int | None
 
     @property
     def score(self) -> float:
@@ -59,40 +60,55 @@ class Ranking:
         self._lookup = lookup
         self._now = now
         self._terms = sum(1 for term in lookup.query.terms if not term.is_negative)
-        self.places = self._ranked()
+        self._known: dict[int, int] = {}
+        """Row -> level, where it had to be asked for."""
+        self._scored, self._others = self._ranked()
 
-    def page(self, after: Key | None, limit: int) -> list[Place]:
-        """The next `limit` places after that key."""
-        places = self.places if after is None else [place for place in self.places if place.key > after]
-        return places[:limit]
+    def page(self, after: Key | None, limit: int) -> tuple[list[Place], bool]:
+        """The next `limit` places after that key, and whether more come after them."""
+        scored = self._scored if after is None else [place for place in self._scored if place.key > after]
+        page = scored[:limit]
+        others = self._others
+        if after is not None and after[0] == 1:
+            others = others[bisect_right(others, after, key=self._plain_key) :]
+        rest = others[: limit - len(page)]
+        page += [Place(self._plain_key(thread), thread) for thread in rest]
+        return page, len(scored) + len(others) > len(page)
 
-    def _ranked(self) -> list[Place]:
+    def _ranked(self) -> tuple[list[Place], list[int]]:
+        """The newest threads, scored, best first; the others by their activity."""
         lookup = self._lookup
         newest = lookup.map.newest_first(lookup.found)
-        levels: dict[int, int] = {}
+        places: list[Place] = []
         scored = at = 0
         while at < len(newest) and scored < SCORED:
-            some = newest[at : at + _THREADS_AT_ONCE]
+            some = newest[at : at + self._step(newest, at)]
             rows = lookup.rows_of(some)
-            levels.update(self._levels(rows))
+            places += [self._place(thread, level) for thread, level in self._levels(rows).items()]
             scored += sum(map(len, rows.values()))
             at += len(some)
-        places = [self._place(thread, levels.get(thread)) for thread in newest[:at]]
-        places.sort()
-        places += [self._place(thread, None) for thread in newest[at:]]
-        return places
+        return sorted(places), newest[at:]
 
-    def _place(self, thread: int, level: int | None) -> Place:
+    def _step(self, newest: Sequence[int], at: int) -> int:
+        """How many threads to ask about at once: a costly expression is not asked again for every few."""
+        if not self._lookup.found[newest[at]].is_costly:
+            return _THREADS_AT_ONCE
+        known = takewhile(self._lookup.is_listed, islice(newest, at, None))
+        return sum(1 for _ in known) or max(_THREADS_AT_ONCE * 16, len(newest) // 4)
+
+    def _place(self, thread: int, level: int) -> Place:
         entry = self._lookup.map.threads[thread]
-        if level is None:
-            return Place((1, 0.0, -entry.activity, entry.id), thread, None)
         score = self._weight(thread, level) * (1 + _FRESHNESS * self._freshness(entry.activity))
-        return Place((0, -score, -entry.activity, entry.id), thread, level)
+        return Place((0, -score, -entry.activity, entry.id), thread)
+
+    def _plain_key(self, thread: int) -> Key:
+        entry = self._lookup.map.threads[thread]
+        return (1, 0.0, -entry.activity, entry.id)
 
     def _weight(self, thread: int, level: int) -> float:
         if not self._terms:
             return 1.0
-        covered = self._lookup.found[thread].clause.covered
+        covered = self._lookup.found[thread].covered
         return (covered * HEADER_WEIGHT + (self._terms - covered) * WEIGHTS[level]) / self._terms
 
     def _freshness(self, activity: int) -> float:
@@ -101,86 +117,95 @@ class Ranking:
 
     def _levels(self, rows: dict[int, Sequence[int]]) -> dict[int, int]:
         """For each thread, the heaviest field that has all its words in one of these rows."""
-        best = {thread: min(map(self._sure_level, each), default=OUTPUT) for thread, each in rows.items()}
-        unsure: dict[Clause, set[int]] = {}
+        self._lookup.rows.read_bits(row >> SLOT_BITS for each in rows.values() for row in each)
+        best: dict[int, int] = {}
+        asked: dict[Clause, list[int]] = {}
         for thread, each in rows.items():
-            clause = self._lookup.found[thread].clause
+            clause = self._lookup.found[thread]
+            fields = [self._fields(row) for row in each]
+            best[thread] = min((_lightest(one) for one in fields), default=OUTPUT)
             if clause.terms:
-                better = {row for row in each if self._best_level(row) < best[thread]}
-                if better:
-                    unsure.setdefault(clause, set()).update(better)
-        for clause, some in unsure.items():
-            for row, level in self.levels_of(clause, some).items():
-                thread = self._lookup.map.slots[row >> SLOT_BITS].thread
-                best[thread] = min(best[thread], level)
+                # What cannot be better than another is not asked about, but where asking is costly, ask once.
+                worth = OUTPUT if clause.is_costly else best[thread]
+                unsure = (
+                    row
+                    for row, one in zip(each, fields, strict=True)
+                    if _is_unsure(one) and _heaviest(one) < worth
+                )
+                asked.setdefault(clause, []).extend(unsure)
+        for clause, some in asked.items():
+            self._settle(clause, some)
+            for row in some:
+                thread = self._lookup.map.thread_of[row >> SLOT_BITS]
+                best[thread] = min(best[thread], self._known[row])
         return best
 
-    def levels_of(self, clause: Clause, rows: Iterable[int]) -> dict[int, int]:
-        """For each row, the level at which all its words are found: in that field and heavier ones together."""
-        levels: dict[int, int] = {}
-        unsure = set()
-        for row in rows:
-            sure = self._sure_level(row)
-            if sure == self._best_level(row) or not clause.terms:
-                levels[row] = sure
-            else:
-                unsure.add(row)
+    def _settle(self, clause: Clause, rows: Iterable[int]) -> None:
+        """Find the level of each of these rows: that field and heavier ones together have all its words."""
+        unsure = {row for row in rows if row not in self._known}
         for level in range(len(FIELDS) - 1):
-            asked = {row for row in unsure if self._fields(row) >> level & 1}
-            if not asked:
-                continue
-            found = asked.intersection(self._rows_within(level, clause, asked))
-            levels.update(dict.fromkeys(found, level))
-            unsure -= found
-        levels.update({row: self._sure_level(row) for row in unsure})
-        return levels
-
-    def _rows_within(self, level: int, clause: Clause, rows: set[int]) -> Iterable[int]:
-        expression = tokens.within_fields(level + 1, clause.terms)
-        slots = {row >> SLOT_BITS for row in rows}
-        if len(slots) > FEW_SLOTS:
-            everywhere = self._lookup.rows.everywhere(expression)
-            if everywhere is not None:
-                return everywhere
-        return self._lookup.rows.in_slots(expression, slots)
+            asked = {
+                row
+                for row in unsure
+                if self._fields(row) >> level & 1 and _lightest(self._fields(row)) > level
+            }
+            if asked:
+                expression = tokens.within_fields(level + 1, clause.terms)
+                slots = {row >> SLOT_BITS for row in asked}
+                found = asked.intersection(
+                    self._lookup.rows.in_slots(expression, slots, is_costly=clause.is_costly)
+                )
+                self._known.update(dict.fromkeys(found, level))
+                unsure -= found
+        self._known.update((row, _lightest(self._fields(row))) for row in unsure)
 
     def _fields(self, row: int) -> int:
-        return self._lookup.rows.marks_of(row >> SLOT_BITS)[1][row & (SLOT_ROWS - 1)] & _FIELD_BITS
+        return self._lookup.rows.bits_of(row) & _FIELD_BITS
 
-    def _best_level(self, row: int) -> int:
-        """The heaviest field that the row has."""
-        fields = self._fields(row)
-        return (fields & -fields).bit_length() - 1 if fields else OUTPUT
+    def _level(self, row: int) -> int:
+        known = self._known.get(row)
+        return _lightest(self._fields(row)) if known is None else known
 
-    def _sure_level(self, row: int) -> int:
-        """The lightest field that the row has: no lighter than that are its words."""
-        fields = self._fields(row)
-        return fields.bit_length() - 1 if fields else OUTPUT
+    def best_rows(self, rows: dict[int, Sequence[int]]) -> dict[int, int]:
+        """The row to show for each thread: of the heaviest field, then the newest."""
+        self._lookup.rows.read_bits(row >> SLOT_BITS for each in rows.values() for row in each)
+        asked: dict[Clause, list[int]] = {}
+        for thread, each in rows.items():
+            clause = self._lookup.found[thread]
+            if clause.terms:
+                asked.setdefault(clause, []).extend(row for row in each if _is_unsure(self._fields(row)))
+        for clause, some in asked.items():
+            self._settle(clause, some)
+        saying = self._saying(
+            [row for thread, each in rows.items() if not self._lookup.found[thread].terms for row in each]
+        )
+        return {thread: self._best_row(thread, each, saying) for thread, each in rows.items()}
 
-    def best_row(self, thread: int, rows: Sequence[int]) -> int:
-        """The row to show for a thread: of the heaviest field, then the newest."""
-        clause = self._lookup.found[thread].clause
-        if not clause.terms:
-            return self._opening_row(thread, rows)
-        levels = self.levels_of(clause, rows)
-        heaviest = min(levels.values())
-        return self._newest([row for row in rows if levels[row] == heaviest])
+    def _saying(self, rows: Sequence[int]) -> set[int]:
+        """Those of the rows that have any of the words asked for, their levels settled."""
+        wanted = self._lookup.any_term if rows else ""
+        if not wanted:
+            return set()
+        clause = Clause(wanted, terms=wanted)
+        if is_costly(wanted):  # not worth asking once more: what has all of the words is known already
+            return self._lookup.near.intersection(rows)
+        slots = {row >> SLOT_BITS for row in rows}
+        found = set(rows).intersection(self._lookup.rows.in_slots(wanted, slots, is_costly=False))
+        self._settle(clause, (row for row in found if _is_unsure(self._fields(row))))
+        return found
 
-    def _opening_row(self, thread: int, rows: Sequence[int]) -> int:
-        """The header has all that was asked for: a message that says it too, else the first thing the user said."""
-        wanted = self._lookup.any_term
-        if wanted:
-            slots = {row >> SLOT_BITS for row in rows}
-            saying = set(rows).intersection(self._lookup.rows.in_slots(wanted, slots))
-            if saying:
-                levels = self.levels_of(self._lookup.found[thread].clause._replace(terms=wanted), saying)
-                heaviest = min(levels.values())
-                return self._newest([row for row in sorted(saying) if levels[row] == heaviest])
-        users = [row for row in rows if self._fields(row) & 1]
-        return min(users or rows, key=lambda row: (self._order(row), row))
+    def _best_row(self, thread: int, rows: Sequence[int], saying: set[int]) -> int:
+        if not self._lookup.found[thread].terms:
+            # The header has all that was asked for: a message that says it too, else the first thing the user said.
+            rows = [row for row in rows if row in saying] or rows
+            if rows[0] not in saying:
+                users = [row for row in rows if self._fields(row) & 1]
+                return min(users or rows, key=lambda row: (self._order(row), row))
+        heaviest = min(map(self._level, rows))
+        return self._newest([row for row in rows if self._level(row) == heaviest])
 
     def _order(self, row: int) -> int:
-        return self._lookup.rows.marks_of(row >> SLOT_BITS)[0][row & (SLOT_ROWS - 1)]
+        return self._lookup.rows.orders_of(row >> SLOT_BITS)[row & (SLOT_ROWS - 1)]
 
     def _newest(self, rows: Sequence[int]) -> int:
         """The row of the greatest (order, message id); ids are read only where orders are equal."""
@@ -189,6 +214,19 @@ class Ranking:
         if len(last) == 1:
             return last[0]
         return max(self._lookup.rows.texts(last), key=lambda pair: pair[1].id)[0]
+
+
+def _heaviest(fields: int) -> int:
+    return (fields & -fields).bit_length() - 1 if fields else OUTPUT
+
+
+def _lightest(fields: int) -> int:
+    return fields.bit_length() - 1 if fields else OUTPUT
+
+
+def _is_unsure(fields: int) -> bool:
+    """Can the words be in a heavier field than the lightest? The name of a tool before its output does not count."""
+    return fields & (fields - 1) != 0 and fields & _SAID != 0
 
 
 class Cursor(msgspec.Struct, frozen=True, array_like=True):

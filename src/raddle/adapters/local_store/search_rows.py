@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 from array import array
 from collections.abc import Collection, Iterable, Iterator
+from itertools import groupby
 from typing import NamedTuple
 
 from raddle.adapters.local_store.search_blocks import GONE, REMOVED, SLOT_BITS, SLOT_ROWS, texts_of
@@ -17,10 +18,12 @@ from raddle.adapters.local_store.search_map import SlotEntry, ThreadMap
 from raddle.model.threads.query import normalised
 from raddle.model.threads.search_fields import MessageText, time_of
 
-MOST_LISTED = 5_000
+MOST_LISTED = 1_500
 """Rows that are fetched one by one when all hits are asked for; where there are more, only their slots are."""
 FEW_SLOTS = 96
 """So many slots are asked one after the other, which then costs less than asking for all hits."""
+NEAR_SLOTS = 128
+"""The slots of the newest threads, whose rows are fetched at once with the slots of a costly expression."""
 SCANNED_BYTES = 16 << 20
 """Text that a fragment across words is looked for in, newest first, before the search gives up and says so."""
 
@@ -48,7 +51,7 @@ class Bounds(NamedTuple):
 
     def surely_hold(self, slot: SlotEntry) -> bool:
         """Is every row of the slot in bounds?"""
-        if self.is_removed or slot.removed:
+        if self.is_removed or slot.removed or slot.live < slot.used:
             return False
         if not self.is_timed:
             return True
@@ -79,7 +82,8 @@ class Rows:
         self._sql = sql
         self._map = threads
         self._bounds = bounds
-        self._marks: dict[int, tuple[array[int], bytes]] = {}
+        self._bits: dict[int, bytes] = {}
+        self._orders: dict[int, array[int]] = {}
         self.messages_read = 0
         self._bytes_left = SCANNED_BYTES
         sql.execute(
@@ -88,9 +92,7 @@ class Rows:
 
     def within(self, bounds: Bounds) -> Rows:
         """The same rows, held against other bounds."""
-        other = Rows(self._sql, self._map, bounds)
-        other._marks = self._marks
-        return other
+        return Rows(self._sql, self._map, bounds)
 
     @property
     def is_exhausted(self) -> bool:
@@ -111,7 +113,25 @@ class Rows:
         )
         return [slot for (slot,) in found]
 
-    def in_slots(self, expression: str | None, slots: Collection[int]) -> list[int]:
+    def slots_and_near_rows(self, expression: str, near: Collection[int]) -> tuple[list[int], list[int]]:
+        """(slots that have a row that matches, rows that match in the slots `near`), asked for at once."""
+        self._pick((slot, slot) for slot in near)
+        found = self._sql.execute(
+            f"SELECT DISTINCT CASE WHEN rowid >> {SLOT_BITS} IN (SELECT first FROM temp.picked) THEN -rowid"
+            f" ELSE rowid >> {SLOT_BITS} END FROM words WHERE words MATCH ?",
+            (expression,),
+        )
+        slots: list[int] = []
+        rows: list[int] = []
+        for (number,) in found:
+            if number < 0:
+                rows.append(-number)
+            else:
+                slots.append(number)
+        slots += dict.fromkeys(row >> SLOT_BITS for row in rows)
+        return slots, rows
+
+    def in_slots(self, expression: str | None, slots: Collection[int], *, is_costly: bool) -> list[int]:
         """The rows of these slots that match (None: all), ascending; whether they are in bounds is not looked at."""
         ordered = sorted(slots)
         if expression is None:
@@ -120,14 +140,24 @@ class Rows:
                 for slot in ordered
                 for row in range(slot << SLOT_BITS, (slot << SLOT_BITS) + self._used(slot))
             ]
-        self._sql.execute("DELETE FROM temp.picked")
-        self._sql.executemany("INSERT INTO temp.picked VALUES (?, ?)", _ranges(ordered))
-        found = self._sql.execute(
-            "SELECT words.rowid FROM temp.picked CROSS JOIN words"
-            " WHERE words MATCH ? AND words.rowid BETWEEN picked.first AND picked.last",
-            (expression,),
-        )
+        if is_costly or len(ordered) > 2 * FEW_SLOTS:
+            self._pick((slot, slot) for slot in ordered)
+            found = self._sql.execute(
+                f"SELECT rowid FROM words WHERE words MATCH ? AND rowid >> {SLOT_BITS} IN (SELECT first FROM temp.picked)",
+                (expression,),
+            )
+        else:
+            self._pick(_ranges(ordered))
+            found = self._sql.execute(
+                "SELECT words.rowid FROM temp.picked CROSS JOIN words"
+                " WHERE words MATCH ? AND words.rowid BETWEEN picked.first AND picked.last",
+                (expression,),
+            )
         return [row for (row,) in found]
+
+    def _pick(self, ranges: Iterable[tuple[int, int]]) -> None:
+        self._sql.execute("DELETE FROM temp.picked")
+        self._sql.executemany("INSERT INTO temp.picked VALUES (?, ?)", ranges)
 
     def _used(self, slot: int) -> int:
         entry = self._map.slots.get(slot)
@@ -135,33 +165,50 @@ class Rows:
 
     def matching(self, clause: Clause, slots: Collection[int]) -> list[int]:
         """The rows of these slots that are hits of `clause`."""
-        return self.checked(clause, self.in_slots(clause.expression, slots))
+        return self.checked(clause, self.in_slots(clause.expression, slots, is_costly=clause.is_costly))
 
     def checked(self, clause: Clause, rows: Iterable[int]) -> list[int]:
         """Those of `rows` (ascending) that are in bounds, and whose texts hold what the clause wants of them."""
-        kept = [row for row in rows if self._is_in_bounds(row)]
+        by_slot = [(slot, list(some)) for slot, some in groupby(rows, key=slot_of)]
+        entries, bounds = self._map.slots, self._bounds
+        unsure = {slot for slot, _ in by_slot if not bounds.surely_hold(entries[slot])}
+        self.read_bits(unsure)
+        kept: list[int] = []
+        for slot, some in by_slot:
+            kept += self._in_bounds(slot, some) if slot in unsure else some
         return list(self._with_texts(clause, kept)) if clause.checks else kept
 
-    def _is_in_bounds(self, row: int) -> bool:
-        slot = row >> SLOT_BITS
-        entry = self._map.slots.get(slot)
-        if entry is None:
-            return False
-        if entry.live == entry.used and self._bounds.surely_hold(entry):
-            return True
-        place = row & (SLOT_ROWS - 1)
-        orders, marks = self.marks_of(slot)
-        return place < len(marks) and self._bounds.hold(orders[place], marks[place])
+    def _in_bounds(self, slot: int, rows: Iterable[int]) -> Iterator[int]:
+        bits = self._bits[slot]
+        orders = self.orders_of(slot) if self._bounds.is_timed else None
+        for row in rows:
+            at = row & (SLOT_ROWS - 1)
+            if self._bounds.hold(0 if orders is None else orders[at], bits[at]):
+                yield row
 
-    def marks_of(self, slot: int) -> tuple[array[int], bytes]:
-        """(orders, marks) of the rows of a slot."""
-        known = self._marks.get(slot)
-        if known is None:
-            orders, marks = self._sql.execute(
-                "SELECT orders, bits FROM marks WHERE slot = ?", (slot,)
-            ).fetchone()
-            known = self._marks[slot] = (array("q", orders), marks)
-        return known
+    def read_bits(self, slots: Iterable[int]) -> None:
+        """Read the bits of these slots at once, for `bits_of`."""
+        missing = [slot for slot in slots if slot not in self._bits]
+        if missing:
+            self._pick((slot, slot) for slot in set(missing))
+            self._bits.update(
+                self._sql.execute("SELECT slot, bits FROM temp.picked JOIN marks ON slot = first")
+            )
+
+    def bits_of(self, row: int) -> int:
+        """The mark of a row: which fields it has, and whether it is removed or gone."""
+        slot = row >> SLOT_BITS
+        if slot not in self._bits:
+            self.read_bits([slot])
+        return self._bits[slot][row & (SLOT_ROWS - 1)]
+
+    def orders_of(self, slot: int) -> array[int]:
+        """The orders of the rows of a slot."""
+        orders = self._orders.get(slot)
+        if orders is None:
+            found = self._sql.execute("SELECT orders FROM marks WHERE slot = ?", (slot,)).fetchone()
+            orders = self._orders[slot] = array("q", found[0])
+        return orders
 
     def _with_texts(self, clause: Clause, rows: list[int]) -> Iterator[int]:
         for row, text in self.texts(rows):
@@ -177,6 +224,11 @@ class Rows:
     def texts(self, rows: Iterable[int]) -> Iterator[tuple[int, MessageText]]:
         """(row, text) for rows in ascending order."""
         return texts_of(self._sql, rows)
+
+
+def slot_of(row: int) -> int:
+    """The slot that a row is in."""
+    return row >> SLOT_BITS
 
 
 def _ranges(slots: list[int]) -> Iterator[tuple[int, int]]:

@@ -25,7 +25,7 @@ CREATE TABLE slots (
 );
 CREATE INDEX slots_of_thread ON slots (thread);
 
-CREATE TABLE marks (slot INTEGER PRIMARY KEY, orders BLOB NOT NULL, bits BLOB NOT NULL, keys BLOB NOT NULL);
+CREATE TABLE marks (slot INTEGER PRIMARY KEY, bits BLOB NOT NULL, orders BLOB NOT NULL, keys BLOB NOT NULL);
 
 -- Texts of up to 64 messages in a row, zstd; `size` before compression.
 CREATE TABLE blocks (first INTEGER PRIMARY KEY, size INTEGER NOT NULL, data BLOB NOT NULL);

@@ -151,7 +151,7 @@ def save_slot(sql: sqlite3.Connection, thread: int, slot: Slot) -> None:
     )
     sql.execute(
         "INSERT OR REPLACE INTO marks VALUES (?, ?, ?, ?)",
-        (slot.slot, slot.orders.tobytes(), bytes(slot.marks), bytes(slot.keys)),
+        (slot.slot, bytes(slot.marks), slot.orders.tobytes(), bytes(slot.keys)),
     )
 
 

@@ -39,6 +39,7 @@ from raddle.model.threads.thread import Thread
 T = TypeVar("T")
 
 _FILE_NAME = re.compile(r"(T-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.(?:json|prev)\Z")
+_REVISED_NAME = re.compile(r"(T-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.(json|journal)\Z")
 _BATCH_FILES, _BATCH_BYTES = 256, 48 << 20
 _SWEEP_SECONDS = 3600
 
@@ -102,12 +103,16 @@ class ThreadFiles:
 
     def revisions(self) -> dict[str, str]:
         """Id -> text that is another whenever the thread's files are: so a sweep finds foreign edits."""
-        found: dict[str, str] = {}
-        for thread_id in self.ids():
-            files = files_of(self._paths, thread_id)
-            stamps = (status_of(files.json), status_of(files.journal))
-            found[thread_id] = " ".join("-" if stamp is None else _text(stamp) for stamp in stamps)
-        return found
+        found: dict[str, dict[str, str]] = {}
+        for entry in self._entries():
+            name = _REVISED_NAME.match(entry.name)
+            if name is not None:
+                with contextlib.suppress(FileNotFoundError):  # it was folded away meanwhile
+                    found.setdefault(name[1], {})[name[2]] = _text(entry.stat())
+        return {
+            thread_id: f"{stamps.get('json', '-')} {stamps.get('journal', '-')}"
+            for thread_id, stamps in sorted(found.items())
+        }
 
     @contextlib.contextmanager
     def create(self, thread_id: str | None = None) -> Iterator[Editor]:
@@ -249,9 +254,12 @@ class ThreadFiles:
             self._report(Finding(path=str(files_of(self._paths, thread_id).json), what=what))
 
     def _names(self) -> list[str]:
+        return [entry.name for entry in self._entries()]
+
+    def _entries(self) -> list[os.DirEntry[str]]:
         try:
             with os.scandir(self._paths.threads_dir) as entries:
-                return [entry.name for entry in entries]
+                return list(entries)
         except FileNotFoundError:
             return []
         except OSError as error:

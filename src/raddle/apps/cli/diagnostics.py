@@ -6,14 +6,21 @@ An error is one line that says what is wrong and one that says what to do; with 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from raddle.config import load_config
+from raddle.apps.cli.plain_json import encoded
 from raddle.model.errors import ConflictError, FormatError, NotFound, RaddleError, StorageError, UserError
+
+if TYPE_CHECKING:
+    from raddle.actions.ports import Finding
 
 EXIT_CODES: tuple[tuple[type[RaddleError], int], ...] = (
     (NotFound, 3),
@@ -33,13 +40,33 @@ def exit_code_of(error: RaddleError) -> int:
 
 def say(text: str) -> None:
     """One line for a person, on stderr."""
-    sys.stderr.write(text + "\n")
-    sys.stderr.flush()
+    with contextlib.suppress(OSError):  # nobody is left who could be told
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+
+
+def suggest(text: str) -> None:
+    """A line about what could be done next: only where a person looks on."""
+    if is_terminal():
+        say(_coloured(text, "dim"))
 
 
 def warn(text: str) -> None:
     """A line about something that did not stop the work."""
-    say(f"warning: {text}")
+    say(f"{_coloured('warning:', 'yellow')} {text}")
+
+
+def found(finding: Finding) -> None:
+    """A line about something that was not as it should be, and what was done about it."""
+    from raddle.apps.cli import words  # noqa: PLC0415  rare
+
+    done = f" ({finding.done})" if finding.done else ""
+    say(words.one_line(f"note: {words.short_path(finding.path)}: {finding.what}{done}"))
+
+
+def is_terminal() -> bool:
+    """Does a person look at stderr?"""
+    return sys.stderr.isatty()
 
 
 def failed(error: RaddleError, *, as_json: bool) -> int:
@@ -54,8 +81,16 @@ def usage_error(error: click.ClickException, *, as_json: bool) -> int:
     context = error.ctx if isinstance(error, click.UsageError) else None
     if not hint and context is not None:
         hint = f"`{context.command_path} --help` shows how it is called"
-    _write("usage", message, hint, as_json=as_json)
+        if isinstance(error, click.NoSuchOption):
+            hint += ", and -- goes before a text that starts with a dash"
+    _write("usage", _as_a_line(message), hint, as_json=as_json)
     return USAGE
+
+
+def _as_a_line(message: str) -> str:
+    """Click's sentence in the form of ours: small letter, no full stop."""
+    message = message.removesuffix(".")
+    return message[:1].lower() + message[1:]
 
 
 def interrupted() -> int:
@@ -64,22 +99,14 @@ def interrupted() -> int:
     return INTERRUPTED
 
 
-def closed_pipe() -> int:
-    """The reader of our output went away (`| head`): not an error of anybody's."""
-    devnull = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(devnull, sys.stdout.fileno())
-    return 0
-
-
 def bug(error: BaseException, *, as_json: bool) -> int:
-    """A mistake of ours: one line, and the traceback in the log file (never the words of a conversation)."""
-    kept = "the log could not be written"
+    """A mistake of ours: one line, and where it happened in the log file."""
+    from raddle.config import load_config  # noqa: PLC0415  a line of help does not pay for it
+
     try:
         path = load_config().state_dir / "raddle.log"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(path, "a", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as log:
-            log.write("".join(traceback.format_exception(error)))
-        kept = f"the details are in {path}"
+        _append(path, "".join(_trace(error)))
+        kept = f"where it happened is in {path}"
     except (OSError, RaddleError) as trouble:
         kept = f"the log could not be written: {trouble}"
     _write(
@@ -88,13 +115,34 @@ def bug(error: BaseException, *, as_json: bool) -> int:
     return BUG
 
 
+def _append(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with open(path, "a", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as log:
+        log.write(text)
+
+
+def _trace(error: BaseException | None) -> Iterator[str]:
+    """Frames and names of errors, the cause first; never their messages, which may quote a conversation."""
+    if error is not None:
+        yield from _trace(error.__cause__ or error.__context__)
+        yield from traceback.format_list(traceback.extract_tb(error.__traceback__))
+        yield f"{type(error).__qualname__}\n\n"
+
+
 def _write(code: str, message: str, hint: str, *, as_json: bool) -> None:
     if as_json:
-        import msgspec  # noqa: PLC0415  only an error in JSON needs it this early
-
         body = {"error": {"code": code, "message": message, "hint": hint}}
-        say(msgspec.json.encode(body).decode())
+        say(encoded(body).decode())
         return
-    say(f"error: {message}")
+    from raddle.apps.cli import words  # noqa: PLC0415  an error has time
+
+    say(f"{_coloured('error:', 'red')} {words.one_line(message)}")
     if hint:
-        say(f"  {hint}")
+        say(f"  {words.one_line(hint)}")
+
+
+def _coloured(text: str, colour: str) -> str:
+    from raddle.apps.cli import words  # noqa: PLC0415
+    from raddle.config import is_colorless  # noqa: PLC0415
+
+    return words.style(text, colour) if is_terminal() and not is_colorless() else text

@@ -6,36 +6,35 @@ What a command prints goes through `output`, what it says on the side and its ex
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import sys
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import NamedTuple, NoReturn
 
 import click
 
 from raddle import __version__
-from raddle.apps.cli import diagnostics
+from raddle.apps.cli import diagnostics, output
 from raddle.model.errors import RaddleError
 
 
-class Entry:
+class Entry(NamedTuple):
     """Where a command is defined (`module:attribute` in `apps/cli/commands`), and its one-line help."""
 
-    def __init__(self, group: str, module: str, attribute: str, short_help: str) -> None:
-        self.group = group
-        self.module = module
-        self.attribute = attribute
-        self.short_help = short_help
+    group: str
+    module: str
+    attribute: str
+    short_help: str
 
 
 FIRST, FIND, WRITE, KEEP, CARE = "First steps", "Find and read", "Write", "Keep in order", "Look after it"
 
 COMMANDS: dict[str, Entry] = {
-    "up": Entry(FIRST, "up", "up", "Set raddle up and bring in what this machine has"),
+    "up": Entry(FIRST, "up", "up", "Bring in what this machine has, and say what to try"),
     "import": Entry(FIRST, "importing", "import_", "Bring in the sessions of other agents"),
-    "list": Entry(FIND, "reading", "list_", "List threads: pins first, newest activity first"),
-    "search": Entry(FIND, "reading", "search", "Find messages by words, phrases and filters"),
-    "show": Entry(FIND, "reading", "show", "Read a thread"),
+    "list": Entry(FIND, "listing", "list_", "List threads: pins first, newest activity first"),
+    "search": Entry(FIND, "searching", "search", "Find messages by words, phrases and filters"),
+    "show": Entry(FIND, "showing", "show", "Read a thread"),
     "branches": Entry(FIND, "branches", "branches", "List, name, compare, switch and move branches"),
     "export": Entry(FIND, "exporting", "export", "Write a thread out as markdown, json, text, …"),
     "new": Entry(WRITE, "writing", "new", "Start a thread"),
@@ -47,15 +46,37 @@ COMMANDS: dict[str, Entry] = {
     "rename": Entry(KEEP, "keeping", "rename", "Set a thread's title"),
     "tag": Entry(KEEP, "keeping", "tag", "Add tags to a thread, or take them away"),
     "pin": Entry(KEEP, "keeping", "pin", "Put a thread first in lists"),
-    "archive": Entry(KEEP, "keeping", "archive", "Put a thread away"),
-    "private": Entry(KEEP, "keeping", "private", "Keep a thread on this machine for good"),
-    "delete": Entry(KEEP, "removing", "delete", "Delete a thread (`restore` brings it back)"),
-    "restore": Entry(KEEP, "removing", "restore", "Bring a deleted thread back"),
-    "purge": Entry(KEEP, "removing", "purge", "Erase a thread, or the words of its removed turns, for good"),
+    "archive": Entry(KEEP, "keeping", "archive", "Put a thread away: out of lists, still found"),
+    "private": Entry(KEEP, "keeping", "private", "Keep a thread on this machine, or start one that stays"),
+    "delete": Entry(KEEP, "removing", "delete", "Delete threads (restore brings them back)"),
+    "restore": Entry(KEEP, "removing", "restore", "Bring deleted threads back"),
+    "purge": Entry(KEEP, "removing", "purge", "Erase a thread, or its removed turns, for good"),
     "doctor": Entry(CARE, "doctor", "doctor", "Check what is stored, and mend it"),
     "config": Entry(CARE, "config", "config", "Show every setting and where it comes from"),
     "completion": Entry(CARE, "completion", "completion", "Print the completion script of a shell"),
 }
+
+ALSO_CALLED = {
+    "cat": "show",
+    "find": "search",
+    "grep": "search",
+    "history": "list",
+    "init": "up",
+    "less": "show",
+    "log": "list",
+    "ls": "list",
+    "open": "show",
+    "read": "show",
+    "remove": "delete",
+    "rm": "delete",
+    "start": "new",
+    "status": "list",
+    "unarchive": "archive --off",
+    "undelete": "restore",
+    "unpin": "pin --off",
+    "view": "show",
+}
+"""What other programs call it; a typing error is not near enough to any of these to be found by its letters."""
 
 
 class Verbs(click.Group):
@@ -82,10 +103,8 @@ class Verbs(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does, but an unknown name is answered with the near ones."""
         name = args[0] if args else ""
-        if name and not name.startswith("-") and name not in COMMANDS:
-            near = difflib.get_close_matches(name, COMMANDS, n=3, cutoff=0.5)
-            hint = f"did you mean {' or '.join(near)}?" if near else "`raddle --help` lists the commands"
-            raise click.UsageError(f"there is no command {name!r}\n{hint}", ctx)
+        if args and not name.startswith("-") and name not in COMMANDS:
+            raise click.UsageError(f"there is no command {name[:40]!r}\n{_meant(name)}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -101,36 +120,63 @@ class Verbs(click.Group):
                 formatter.write_dl(rows)
 
 
+def _meant(name: str) -> str:
+    """A hint for a name that is no command."""
+    import difflib  # noqa: PLC0415  8 ms that only a typing error pays
+
+    known = ALSO_CALLED.get(name.lower())
+    near = [known] if known else difflib.get_close_matches(name.lower(), COMMANDS, n=3, cutoff=0.55)
+    if not near:
+        return "`raddle --help` lists the commands"
+    return f"did you mean {' or '.join(f'`raddle {one}`' for one in near)}?"
+
+
 @click.group(
     cls=Verbs,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="`raddle COMMAND --help` says more of each. A thread's ID may be cut to the part that is unique.",
+    epilog="`raddle COMMAND --help` says more of each. An ID may be cut to the part that is unique.",
 )
 @click.version_option(__version__, "-V", "--version", message="raddle %(version)s")
-def raddle() -> None:
+@click.pass_context
+def raddle(ctx: click.Context) -> None:
     """Your coding agents' conversations, kept, found, read and gone on with."""
+    if ctx.invoked_subcommand is None:
+        output.line(ctx.get_help())
 
 
 def run(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and leave the process with its exit code."""
+    output.prepare()
     sys.exit(main(sys.argv[1:] if arguments is None else arguments))
 
 
 def main(arguments: list[str]) -> int:
     """Run one command; its exit code (see `diagnostics.EXIT_CODES`)."""
-    as_json = any(argument in ("--json", "--jsonl") for argument in arguments)
+    before_texts = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    as_json = any(argument in {"--json", "--jsonl"} for argument in before_texts)
+    code = _settled(
+        lambda: raddle.main(args=arguments, prog_name="raddle", standalone_mode=False), as_json=as_json
+    )
+    # What was printed is still on its way: a full disk or a closed pipe may show only now.
+    return max(code, _settled(output.finish, as_json=as_json))
+
+
+def _settled(step: Callable[[], object], *, as_json: bool) -> int:
+    """The exit code of `step`: what it answers where that is one; what it raises is said."""
     try:
-        result: Any = raddle.main(args=arguments, prog_name="raddle", standalone_mode=False)
+        code = step()
     except click.exceptions.Exit as leave:
         return leave.exit_code
     except click.ClickException as error:
         return diagnostics.usage_error(error, as_json=as_json)
     except (click.Abort, KeyboardInterrupt):
         return diagnostics.interrupted()
-    except BrokenPipeError:
-        return diagnostics.closed_pipe()
+    except BrokenPipeError:  # whoever read our output has seen enough (`| head`)
+        output.give_up()
+        return 0
     except RaddleError as error:
         return diagnostics.failed(error, as_json=as_json)
-    except Exception as error:  # noqa: BLE001  a bug: said in one line, its traceback kept in the log file
+    except Exception as error:  # noqa: BLE001  a bug: said in one line, where it happened kept in the log file
         return diagnostics.bug(error, as_json=as_json)
-    return result if isinstance(result, int) else 0
+    return code if isinstance(code, int) else 0

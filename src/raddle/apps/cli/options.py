@@ -1,23 +1,135 @@
-"""Arguments and options that several commands share, each worded once."""
+"""Arguments and options that several commands share, each worded once, and the stores that commands work with."""
 
 from __future__ import annotations
 
+import functools
+import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from raddle.apps.cli import output
+from raddle.apps.cli import diagnostics, output, words
+from raddle.apps.cli.plain_json import mended
+from raddle.model.errors import InvalidInput, RaddleError
+from raddle.wiring import Stores, open_stores
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+_LONGEST_ROLE = 40
+
+
+def with_stores(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Hand a command the stores as its first argument, and close them after it; what they find is said."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with open_stores(report=diagnostics.found) as stores:
+            return command(stores, *args, **kwargs)
+
+    return run
+
+
+def warn_of_settings(stores: Stores) -> None:
+    """Say what in the config file says nothing to this raddle: a rule that is misspelt keeps nothing private."""
+    for warning in stores.config.warnings:
+        diagnostics.warn(warning)
+
+
+class Words(click.ParamType):
+    """Text as typed; bytes that are not UTF-8 become U+FFFD."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The text, fit to be stored."""
+        return mended(str(value))
+
+
+class TextOrStdin(Words):
+    """The same, or all of stdin where it is `-`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The text, fit to be stored."""
+        if value == "-" and sys.stdin.isatty():
+            diagnostics.suggest("type the text, then end it with Ctrl-D on a line of its own")
+        return output.text_or_stdin(str(value))
+
+
+class Role(Words):
+    """Who says a turn: one short word."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The role in small letters."""
+        role = mended(str(value))
+        if not role.isprintable() or not role or len(role) > _LONGEST_ROLE or role.split() != [role]:
+            raise InvalidInput(
+                f"{words.cut(words.one_line(role), 40)!r} is not a role",
+                "a role is one word: user, assistant, system, tool, or another",
+            )
+        return role
+
+
+def complete_thread(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The newest threads whose id starts as typed, with their titles."""
+    from click.shell_completion import CompletionItem  # noqa: PLC0415  only a shell that completes needs it
+
+    try:
+        with open_stores() as stores:
+            rows = stores.starting_with(incomplete)
+            short = stores.short_ids(row.id for row in rows)
+            return [
+                CompletionItem(short[row.id], help=words.cut(words.one_line(row.title), 60)) for row in rows
+            ]
+    except RaddleError:  # a shell that completes shows no errors; the command itself will say it
+        return []
+
 
 as_json = click.option("--json", "json", is_flag=True, help="Print JSON, and errors as JSON on stderr.")
-thread_argument = click.argument("thread", metavar="ID")
-text_argument = click.argument(
-    "text", metavar="TEXT", callback=lambda ctx, param, value: output.text_or_stdin(value)
+as_json_lines = click.option("--jsonl", is_flag=True, help="Print one JSON document a line.")
+thread_argument = click.argument("thread", metavar="ID", type=Words(), shell_complete=complete_thread)
+threads_argument = click.argument(
+    "threads", metavar="ID…", nargs=-1, required=True, type=Words(), shell_complete=complete_thread
 )
+text_argument = click.argument("text", metavar="TEXT", type=TextOrStdin())
+role_option = click.option("--role", default="user", show_default=True, type=Role(), help="Who says TEXT.")
 
 
-def message_option(name: str, help_text: str, *, default: str = "tip") -> Decorator:
-    """An option that names a message by its id or the start of it."""
-    return click.option(name, default=default, show_default=bool(default), metavar="MESSAGE", help=help_text)
+def message_option(name: str, help_text: str, *, default: str | None = None) -> Decorator:
+    """An option that names a message by its id, or by the start or the end of it."""
+    return click.option(
+        name, default=default, show_default=bool(default), metavar="MESSAGE", type=Words(), help=help_text
+    )
+
+
+class AskingCommand(click.Command):
+    """A command whose arguments are a query: `-word` leaves a word out and is no option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Options first, then the query, its parts in the order they were typed."""
+        options, asked = self._apart(ctx, args)
+        return super().parse_args(ctx, [*options, "--", *asked])
+
+    def _apart(self, ctx: click.Context, args: list[str]) -> tuple[list[str], list[str]]:
+        known = {name: param for param in self.get_params(ctx) for name in param.opts}
+        options: list[str] = []
+        asked: list[str] = []
+        waiting = list(reversed(args))
+        while waiting:
+            arg = waiting.pop()
+            name, _, value = arg.partition("=")
+            param = known.get(name if arg.startswith("--") else arg)
+            if arg == "--":
+                asked += reversed(waiting)
+                break
+            if param is not None:
+                options.append(arg)
+                if not value and isinstance(param, click.Option) and not param.is_flag and waiting:
+                    options.append(waiting.pop())
+            elif arg.startswith("--") or (arg[:2] == "-n" and arg[2:].isdigit()):
+                options.append(arg)
+            else:
+                asked.append(arg)
+        return options, asked

@@ -1,54 +1,108 @@
-"""Everything on stdout: data, as text for people or as JSON for programs. Nothing else writes there."""
+"""Everything on stdout: data, as text for people or as JSON for programs. Nothing else writes there.
+
+What a reader of ours does (goes away, sits on a full disk, is no terminal) is met here, once.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
+
+from raddle.apps.cli.plain_json import encoded, mended
+from raddle.model.errors import StorageError
+
+_ROWS, _COLUMNS = 24, 80
+
+
+def prepare() -> None:
+    """Make the streams of the process fit for any text, and for a shell that closed one of them."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            # Opened in this order, each takes the number that was closed: no file of ours can take it.
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="replace")
+
+
+def finish() -> None:
+    """Hand over what is still on its way; StorageError where it cannot be written."""
+    with _written():
+        sys.stdout.flush()
+
+
+def give_up() -> None:
+    """Nobody reads any more: what is still on its way goes nowhere, and nothing complains at the end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    with contextlib.suppress(OSError, ValueError):  # a stream of a test has no number
+        os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+@contextlib.contextmanager
+def _written() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        give_up()
+        reason = error.strerror or type(error).__name__
+        raise StorageError(
+            f"cannot write the output: {reason}", "see where it was redirected to, then try again"
+        ) from error
 
 
 def write(text: str) -> None:
     """Text as it is."""
-    sys.stdout.write(text)
+    with _written():
+        sys.stdout.write(text)
 
 
 def line(text: str = "") -> None:
     """One line."""
-    sys.stdout.write(text + "\n")
+    write(text + "\n")
 
 
 def styled(text: str) -> None:
     """One line that may carry colour, which goes where no terminal listens or NO_COLOR is set."""
+    write((text if is_coloured() else _plain(text)) + "\n")
+
+
+def _plain(text: str) -> str:
+    if "\x1b" not in text:
+        return text
     import click  # noqa: PLC0415  every command has it already; a plain import would bind this module to it
 
-    from raddle.config import is_colorless  # noqa: PLC0415
-
-    click.echo(text, color=False if is_colorless() else None)
+    return click.unstyle(text)
 
 
 def write_bytes(data: bytes) -> None:
     """Bytes as they are: a file that a user redirects."""
-    sys.stdout.flush()
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+    with _written():
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
 
 
 def json(value: Any) -> None:
     """One JSON document, pretty-printed on a terminal."""
-    import msgspec  # noqa: PLC0415  not needed for a help text
+    data = encoded(value)
+    if is_terminal():
+        import msgspec  # noqa: PLC0415  not needed for a help text
 
-    data = msgspec.json.encode(value)
-    if sys.stdout.isatty():
         data = msgspec.json.format(data, indent=2)
     write_bytes(data + b"\n")
 
 
 def json_lines(values: Iterable[Any]) -> None:
     """One JSON document a line, each written at once."""
-    import msgspec  # noqa: PLC0415
-
     for value in values:
-        write_bytes(msgspec.json.encode(value) + b"\n")
+        write_bytes(encoded(value) + b"\n")
 
 
 def answer(as_json: bool, value: Any, text: str) -> None:
@@ -62,8 +116,11 @@ def answer(as_json: bool, value: Any, text: str) -> None:
 def text_or_stdin(text: str) -> str:
     """`text`, or all of stdin where it is `-`; bytes that are not UTF-8 become U+FFFD."""
     if text != "-":
-        return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    return sys.stdin.buffer.read().decode("utf-8", "replace").removesuffix("\n")
+        return mended(text)
+    try:
+        return sys.stdin.buffer.read().decode("utf-8", "replace").removesuffix("\n")
+    except OSError as error:
+        raise StorageError(f"cannot read stdin: {error.strerror}", "give the text as an argument") from error
 
 
 def is_terminal() -> bool:
@@ -71,12 +128,53 @@ def is_terminal() -> bool:
     return sys.stdout.isatty()
 
 
+def is_coloured() -> bool:
+    """Is what is printed coloured?"""
+    from raddle.config import is_colorless  # noqa: PLC0415  costs a line of help nothing
+
+    return is_terminal() and not is_colorless()
+
+
+def columns() -> int | None:
+    """How wide the terminal is; None where there is none, so that nothing is cut for a program."""
+    return _size()[0] if is_terminal() else None
+
+
+def _size() -> tuple[int, int]:
+    try:
+        width, height = os.get_terminal_size(sys.stdout.fileno())
+    except (OSError, ValueError):
+        return _COLUMNS, _ROWS
+    return width or _COLUMNS, height or _ROWS
+
+
 def page(lines: Iterable[str]) -> None:
-    """Lines that may carry colour: through the pager on a terminal, plain elsewhere."""
+    """Lines that may carry colour: through the pager where they are more than the terminal shows, else plain."""
+    if not is_terminal():
+        for text in lines:
+            styled(text)
+        return
+    width, height = _size()
+    source, held, rows = iter(lines), [], 0
+    for text in source:
+        held.append(text)
+        rows += max(1, -(-_columns_of(text) // width))
+        if rows >= height:
+            _to_pager(chain(held, source))
+            return
+    for text in held:
+        styled(text)
+
+
+def _columns_of(text: str) -> int:
+    from raddle.apps.cli import words  # noqa: PLC0415  costs a line of help nothing
+
+    return words.width(_plain(text))
+
+
+def _to_pager(lines: Iterable[str]) -> None:
     import click  # noqa: PLC0415
 
-    if is_terminal():
-        click.echo_via_pager((text + "\n" for text in lines))
-        return
-    for text in lines:
-        styled(text)
+    with _written():
+        sys.stdout.flush()
+        click.echo_via_pager((text + "\n" for text in lines), color=None if is_coloured() else False)

@@ -1,41 +1,72 @@
-"""A thread as lines for a terminal: the conversation along one path, or the whole tree as an outline."""
+"""A thread as lines for a terminal: the conversation along one path, or the whole tree as an outline.
+
+`room`: how many columns there are; None where no terminal is, and nothing is cut or broken for its sake.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
-
-import msgspec
+from typing import Any, NamedTuple
 
 from raddle.apps.cli import words
+from raddle.apps.cli.plain_json import encoded
 from raddle.model.threads.message import Message
 from raddle.model.threads.thread import Thread
 
 RESULT_LINES, THINKING_LINES, NOTICE_LINES = 6, 3, 2
+_OUTLINE_TEXT, _CALL_TEXT = 72, 120
+_DEEPEST = 12
+"""An outline is indented no further than this: deeper forks would leave no room for their words."""
 _ROLE_COLOURS = {"user": "cyan", "assistant": "green", "tool": "yellow", "system": "magenta"}
 _ARGUMENT_NAMES = ("command", "file_path", "path", "pattern", "query", "url", "description", "prompt")
 """The argument that says most of a tool call, in the order they are looked for."""
+_LONGEST_LOOK = 2000
+"""Characters of a text that are looked at to fill one line."""
 
 
-def header(thread: Thread, now: int, notes: Iterable[str] = ()) -> Iterator[str]:
+class Page(NamedTuple):
+    """What every line of one thread's pages depends on."""
+
+    thread: Thread
+    names: dict[str, str]
+    """Message id -> what it is called on the page."""
+    calls: dict[str, str]
+    """Tool call id -> the tool's name."""
+    marks: dict[str, dict[str, Any]]
+    """Message id -> the name and marks of the branch that starts there."""
+    room: int | None
+
+
+def page_of(thread: Thread, room: int | None = None) -> Page:
+    """The facts that are worked out once for a thread."""
+    tails = Counter(words.tail(message.id) for message in thread.tree)
+    names = {}
+    for message in thread.tree:
+        tail = words.tail(message.id)
+        names[message.id] = tail if tails[tail] == 1 else message.id
+    calls = {call.id: call.tool_name for message in thread.tree for call in message.tool_calls}
+    return Page(thread, names, calls, thread.branch_marks, room)
+
+
+def header(thread: Thread, now: int, notes: Iterable[str] = (), *, room: int | None = None) -> Iterator[str]:
     """What the thread is: title, id, where and when it was; then notes that a reader should know."""
     summary = thread.summary()
-    yield words.style(words.one_line(summary.title) or "(no title)", "bold")
+    yield from _broken(words.one_line(summary.title) or "(no title)", room, "bold")
     facts = [summary.id]
     if summary.source is not None:
-        facts.append(summary.source.agent)
+        facts.append(words.one_line(summary.source.agent))
     facts += [words.count(summary.message_count, "message"), words.ago(summary.last_activity_at, now)]
-    yield words.style("  ".join(facts), "dim")
-    place = " @ ".join(
-        part for part in (summary.git_remote_url or summary.workspace_root, summary.git_branch) if part
-    )
+    yield from _broken("  ".join(facts), room, "dim")
+    place = summary.git_remote_url or words.short_path(summary.workspace_root or "")
+    where = " @ ".join(part for part in (place, summary.git_branch) if part)
     marks = [f"#{tag}" for tag in summary.tags]
     marks += [word for word, is_so in _flags(thread) if is_so]
-    second = "  ".join(part for part in (place, " ".join(marks)) if part)
+    second = "  ".join(words.one_line(part) for part in (where, " ".join(marks)) if part)
     if second:
-        yield words.style(words.one_line(second), "dim")
+        yield from _broken(second, room, "dim")
     for note in notes:
-        yield words.style(f"note: {note}", "yellow")
+        yield from _broken(f"note: {words.one_line(note)}", room, "yellow")
 
 
 def _flags(thread: Thread) -> list[tuple[str, bool]]:
@@ -48,101 +79,146 @@ def _flags(thread: Thread) -> list[tuple[str, bool]]:
     ]
 
 
-def conversation(thread: Thread, leaf: str | None, *, is_full: bool) -> Iterator[str]:
+def _broken(line: str, room: int | None, style: str | None = None, *, indent: str = "") -> Iterator[str]:
+    """One line as it is, or as several that fit into the room; each indented and styled."""
+    if room is None:
+        yield (indent + words.style(line, style)).rstrip()
+        return
+    line = line.expandtabs(4)
+    for start, end in words.wrapped(line, room - len(indent)):
+        yield (indent + words.style(line[start:end], style)).rstrip()
+
+
+def conversation(
+    thread: Thread, leaf: str | None, *, is_full: bool, room: int | None = None
+) -> Iterator[str]:
     """The messages from the root to `leaf`, tool results and thinking shortened unless `is_full`."""
     path = thread.tree.path_to_root(leaf)
-    yield from messages(thread, path, is_full=is_full)
+    yield from messages(thread, path, is_full=is_full, room=room)
     if not path:
         yield ""
         yield "(no messages)"
 
 
-def messages(thread: Thread, path: Sequence[Message], *, is_full: bool = False) -> Iterator[str]:
+def messages(
+    thread: Thread, path: Sequence[Message], *, is_full: bool = False, room: int | None = None
+) -> Iterator[str]:
     """These messages, one after the other."""
-    names = {call.id: call.tool_name for message in path for call in message.tool_calls}
+    page = page_of(thread, room)
     for message in path:
         yield ""
-        yield from _message(thread, message, names, is_full=is_full)
+        yield from _message(page, message, is_full=is_full)
 
 
-def lost_and_found(thread: Thread) -> Iterator[str]:
+def lost_and_found(thread: Thread, *, room: int | None = None) -> Iterator[str]:
     """Messages that no root leads to: their parent is missing, or they stand in a circle."""
     lost = thread.tree.lost()
-    if lost:
-        yield ""
-        yield words.style(
-            f"Lost and found: {words.count(len(lost), 'message')} with no way to a root", "bold"
-        )
-        for message in lost:
-            yield f"  {_first_line(message, 80)}  {words.style(message.id, 'dim')}"
-        yield words.style("  `raddle doctor --fix` gives them a root", "dim")
+    if not lost:
+        return
+    page = page_of(thread, room)
+    yield ""
+    yield words.style(f"Lost and found: {words.count(len(lost), 'message')} with no way to a root", "bold")
+    columns = _OUTLINE_TEXT if room is None else max(room - 12, 20)
+    for message in lost:
+        yield f"  {_first_line(page, message, columns)}  {words.style(page.names[message.id], 'dim')}"
+    yield words.style("  `raddle doctor --fix` gives them a root", "dim")
 
 
-def _message(thread: Thread, message: Message, names: dict[str, str], *, is_full: bool) -> Iterator[str]:
-    yield _label(thread, message, names)
+def drafts(thread: Thread, device: str) -> Iterator[str]:
+    """What this device has not sent yet, one line each."""
+    for target, text in thread.drafts.get(device, {}).items():
+        under = words.tail(target)
+        yield f"draft under {under}: {words.cut(words.one_line(text[:_LONGEST_LOOK]), 48)}"
+
+
+def _message(page: Page, message: Message, *, is_full: bool) -> Iterator[str]:
+    yield _label(page, message)
     if message.thinking:
-        yield from _block(message.thinking, THINKING_LINES, is_full=is_full, style="dim")
-    if message.kind == "purged":
+        yield from _block(page, message.thinking, None if is_full else THINKING_LINES, "dim")
+    if message.is_purged:
         yield words.style("  (erased)", "dim")
     elif message.content:
         most = RESULT_LINES if message.role == "tool" else NOTICE_LINES if message.kind == "notice" else None
         style = "dim" if message.role == "tool" or message.kind == "notice" else None
-        yield from _block(message.content, most, is_full=is_full, style=style)
+        yield from _block(page, message.content, None if is_full else most, style)
     for call in message.tool_calls:
-        yield words.style("  → ", "yellow") + words.cut(
-            f"{words.one_line(call.tool_name)}  {call_in_short(call.arguments_json)}", 120
-        )
+        columns = _CALL_TEXT if page.room is None else page.room - 4
+        name = words.cut(words.one_line(call.tool_name), columns // 2)
+        short = words.cut(call_in_short(page.thread, call.arguments_json), columns - words.width(name) - 2)
+        yield f"  {words.style('→', 'yellow')} {name}  {words.style(short, 'dim')}".rstrip()
+        if is_full:
+            yield from _block(page, _as_text(call.arguments_json), None, "dim", indent="    ")
     for attachment in message.attachments:
-        name = attachment.name or attachment.media_type or "attachment"
-        yield words.style(f"  [{words.one_line(name)}, {attachment.size:,} bytes]", "dim")
+        name = words.one_line(attachment.name or attachment.media_type) or "attachment"
+        yield words.style(f"  [{name}, {words.size(attachment.size)}]", "dim")
 
 
-def _label(thread: Thread, message: Message, names: dict[str, str]) -> str:
+def _label(page: Page, message: Message) -> str:
     role = message.role
     if role == "tool":
-        name = message.tool_name or names.get(message.tool_call_id, "")
+        name = message.tool_name or page.calls.get(message.tool_call_id, "")
         role = f"{name or 'tool'} {'failed' if message.is_error else 'answered'}"
     elif message.kind != "turn":
         role = f"{role} ({message.kind})"
     label = words.style(words.one_line(role), _ROLE_COLOURS.get(message.role))
-    facts = [words.local_minute(message.ts), message.id]
-    siblings = thread.tree.children(message.parent_id)
-    if len([sibling for sibling in siblings if sibling.is_sidechain == message.is_sidechain]) > 1:
-        facts.append(f"1 of {len(siblings)} here")
-    agents = (
-        sum(child.is_sidechain for child in thread.tree.children(message.id))
-        if not message.is_sidechain
-        else 0
-    )
-    if agents:
-        facts.append(words.count(agents, "sub-agent"))
+    facts = [words.local_minute(message.ts), page.names[message.id], *_around(page, message)]
     return f"{label}  {words.style('  '.join(fact for fact in facts if fact), 'dim')}"
 
 
-def _block(text: str, most: int | None, *, is_full: bool, style: str | None) -> Iterator[str]:
+def _around(page: Page, message: Message) -> Iterator[str]:
+    """That there are other answers to the same message, and sub-agents under this one."""
+    siblings = [
+        sibling.id
+        for sibling in page.thread.tree.children(message.parent_id)
+        if sibling.is_sidechain == message.is_sidechain
+    ]
+    if len(siblings) > 1 and message.id in siblings:
+        yield f"{siblings.index(message.id) + 1} of {len(siblings)} here"
+    if not message.is_sidechain:
+        agents = sum(child.is_sidechain for child in page.thread.tree.children(message.id))
+        if agents:
+            yield words.count(agents, "sub-agent")
+
+
+def _block(
+    page: Page, text: str, most: int | None, style: str | None, *, indent: str = "  "
+) -> Iterator[str]:
     lines = words.safe_lines(text).strip("\n").split("\n")
-    shown = lines if is_full or most is None else lines[:most]
+    shown = lines if most is None else lines[:most]
     for line in shown:
-        yield words.style(f"  {line}", style) if line else ""
+        yield from _broken(line, page.room, style, indent=indent)
     if len(shown) < len(lines):
-        yield words.style(f"  … {words.count(len(lines) - len(shown), 'line')} more (--full)", "dim")
+        yield words.style(f"{indent}… {words.count(len(lines) - len(shown), 'more line')} (--full)", "dim")
 
 
-def call_in_short(arguments: Any) -> str:
-    """One line of a tool call's arguments: the one that says most, else all of them as JSON."""
+def call_in_short(thread: Thread, arguments: Any) -> str:
+    """One line of a tool call's arguments: the one that says most, else all of them as JSON.
+
+    A path inside the workspace is shown from there on.
+    """
     if isinstance(arguments, dict):
         for name in _ARGUMENT_NAMES:
-            if isinstance(arguments.get(name), str):
-                return words.one_line(arguments[name])
+            value = arguments.get(name)
+            if isinstance(value, str):
+                workspace = f"{thread.plain('workspace_root')}/"
+                return words.one_line(value.removeprefix(workspace)[:_LONGEST_LOOK])
+    if arguments in (None, {}):
+        return ""
+    return words.one_line(_as_text(arguments)[:_LONGEST_LOOK])
+
+
+def _as_text(arguments: Any) -> str:
     if isinstance(arguments, str):
-        return words.one_line(arguments)
-    return "" if arguments in (None, {}) else words.one_line(msgspec.json.encode(arguments).decode())
+        return arguments
+    if isinstance(arguments, dict):
+        return "\n".join(f"{name}: {_as_text(value)}" for name, value in arguments.items())
+    return encoded(arguments).decode()
 
 
-def outline(thread: Thread, *, with_removed: bool = False) -> Iterator[str]:
+def outline(thread: Thread, *, with_removed: bool = False, room: int | None = None) -> Iterator[str]:
     """Every message as one line under the one it answers; a line that only goes on is not indented further."""
+    page = page_of(thread, room)
     tip = thread.tree.tip()
-    names = {call.id: call.tool_name for message in thread.tree for call in message.tool_calls}
     waiting: list[tuple[Message, int]] = [
         (root, 0) for root in reversed(thread.tree.children(None, removed=with_removed))
     ]
@@ -152,7 +228,7 @@ def outline(thread: Thread, *, with_removed: bool = False) -> Iterator[str]:
         if message.id in seen:
             continue
         seen.add(message.id)
-        yield _outline_line(thread, message, depth, names, is_tip=tip is not None and tip.id == message.id)
+        yield _outline_line(page, message, depth, is_tip=tip is not None and tip.id == message.id)
         children = thread.tree.children(message.id, removed=with_removed)
         goes_on = next((child for child in children if child.is_sidechain == message.is_sidechain), None)
         if goes_on is not None:  # printed last, below the forks and sub-agents that hang here
@@ -160,30 +236,41 @@ def outline(thread: Thread, *, with_removed: bool = False) -> Iterator[str]:
         waiting.extend((child, depth + 1) for child in reversed(children) if child is not goes_on)
 
 
-def _outline_line(
-    thread: Thread, message: Message, depth: int, names: dict[str, str], *, is_tip: bool
-) -> str:
-    marks = []
+def _outline_line(page: Page, message: Message, depth: int, *, is_tip: bool) -> str:
+    role = message.role
+    if role == "tool":
+        role = message.tool_name or page.calls.get(message.tool_call_id, "") or role
+    role = words.cut(words.one_line(role), 24)
+    bars = "│ " * min(depth, _DEEPEST)
+    tail = "  ".join(
+        (page.names[message.id], *(f"[{mark}]" for mark in _marks(page, message, is_tip=is_tip)))
+    )
+    columns = _OUTLINE_TEXT
+    if page.room is not None:
+        columns = max(page.room - len(bars) - words.width(role) - words.width(tail) - 4, 20)
+    text = f"{words.style(role, _ROLE_COLOURS.get(message.role))}  {_first_line(page, message, columns)}"
+    return f"{words.style(bars, 'dim')}{text}  {words.style(tail, 'dim')}"
+
+
+def _marks(page: Page, message: Message, *, is_tip: bool) -> Iterator[str]:
     if is_tip:
-        marks.append("tip")
-    if thread.tree.is_removed(message.id):
-        marks.append("removed")
-    name = thread.branch_marks.get(message.id, {}).get("name") if thread.branch_marks else None
+        yield "tip"
+    if message.is_error:
+        yield "failed"
+    if page.thread.tree.is_removed(message.id):
+        yield "removed"
+    name = page.marks.get(message.id, {}).get("name")
     if isinstance(name, str):
-        marks.append(f"branch {words.one_line(name)}")
-    role = names.get(message.tool_call_id) or "tool" if message.role == "tool" else message.role
-    text = f"{'│ ' * depth}{words.style(words.one_line(role), _ROLE_COLOURS.get(message.role))}  {_first_line(message, 72)}"
-    tail = "  ".join(part for part in (message.id, " ".join(f"[{mark}]" for mark in marks)) if part)
-    return f"{text}  {words.style(tail, 'dim')}"
+        yield f"branch {words.one_line(name)}"
 
 
-def _first_line(message: Message, columns: int) -> str:
-    if message.content.strip():
-        return words.cut(words.one_line(message.content[: columns * 8]), columns)
+def _first_line(page: Page, message: Message, columns: int) -> str:
+    said = words.one_line(message.content[:_LONGEST_LOOK])
+    if said:
+        return words.cut(said, columns)
     if message.tool_calls:
         call = message.tool_calls[0]
         more = f" (+{len(message.tool_calls) - 1})" if len(message.tool_calls) > 1 else ""
-        return words.cut(
-            f"→ {words.one_line(call.tool_name)}{more}  {call_in_short(call.arguments_json)}", columns
-        )
-    return words.cut(words.one_line(message.thinking[: columns * 8]), columns) or f"({message.kind})"
+        short = call_in_short(page.thread, call.arguments_json)
+        return words.cut(f"→ {words.one_line(call.tool_name)}{more}  {short}", columns)
+    return words.cut(words.one_line(message.thinking[:_LONGEST_LOOK]), columns) or f"({message.kind})"

@@ -301,6 +301,6 @@ def _decode_stamp(stamp: Any, value: Any) -> Register:
 
 def _parse_short(text: Any) -> tuple[int, str]:
     n, separator, device = text.partition("@") if isinstance(text, str) else ("", "", "")
-    if not separator or not n.isascii() or not n.isdigit() or len(n) > 18:
+    if not separator or not n.isascii() or not n.isdigit() or len(n) > 19 or int(n) >> 63:
         raise BrokenFormat(f"{str(text)[:40]!r} is not n@device")
     return int(n), device

@@ -185,7 +185,7 @@ class Editor:
         last = None
         for message in self.thread.tree.shown():
             last = message
-        if last is None or last.role != "user" or not self.thread.tree.is_leaf(last.id):
+        if last is None or not _starts_a_turn(last) or not self.thread.tree.is_leaf(last.id):
             return False
         for job in self.thread.pending_jobs:
             if job.parent_id == last.id:
@@ -216,48 +216,20 @@ class Editor:
         """Bring back the last `turns` turns that were taken back, the last one first; ids brought back."""
         back: list[str] = []
         for _ in range(turns):
-            start = self._last_undone()
-            if start is None:
+            found = self._last_taken_back()
+            if not found:
                 break
-            found = self._taken_back_with(start)
             self.write_all((f"gone/{name}", False) for name in found)
             back.extend(found)
         return back
 
-    def _last_undone(self) -> Message | None:
-        """The removed message, under nothing removed, that was taken back last."""
+    def _last_taken_back(self) -> list[str]:
+        """The messages of the last removal that still hides something: those that bear its stamp."""
         tree = self.thread.tree
-        best: tuple[int, str] | None = None
-        for message_id, register in self.thread.family("gone"):
-            message = tree.get(message_id)
-            if message is None or not tree.is_removed(message_id):
-                continue
-            if message.parent_id is None or not tree.is_removed(message.parent_id):
-                best = max(best or (-1, ""), (register.latest.n, message_id))
-        return tree.get(best[1]) if best is not None else None
-
-    def _taken_back_with(self, start: Message) -> list[str]:
-        """`start`, the rest of its turn, and whatever else was taken back in the same go."""
-        last = self.thread.registers[f"gone/{start.id}"].latest
-        found = dict.fromkeys(message.id for message in self._turn_of(start))
-        for message_id, register in self.thread.family("gone"):
-            if any(write == last for write in register.writes) and message_id in self.thread.tree:
-                found[message_id] = None
-        return list(found)
-
-    def _turn_of(self, start: Message) -> Iterable[Message]:
-        """`start` and the removed messages under it, up to the next user turns, which are turns of their
-        own.
-        """
-        waiting = [start]
-        while waiting:
-            message = waiting.pop()
-            yield message
-            waiting.extend(
-                child
-                for child in self.thread.tree.children(message.id, removed=True)
-                if self.thread.shows(f"gone/{child.id}") is True and not _starts_a_turn(child)
-            )
+        gone = [(name, register) for name, register in self.thread.family("gone") if name in tree]
+        hidden = [register.latest[:2] for name, register in gone if tree.is_removed(name)]
+        last = max(hidden, default=None)
+        return [name for name, register in gone if any(write[:2] == last for write in register.writes)]
 
     def purge(self, message_ids: Iterable[str]) -> list[str]:
         """Erase the words of these messages for good, everywhere the thread goes; ids of those that had

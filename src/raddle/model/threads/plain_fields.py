@@ -87,7 +87,8 @@ def plain_of(thread: Thread) -> dict[str, Any]:
         "tags": thread.tags,
         "is_pinned": thread.is_pinned,
         "is_archived": thread.is_archived,
-        "branches": thread.branch_marks or None,
+        "branches": {name: dict(sorted(marks.items())) for name, marks in thread.branch_marks.items()}
+        or None,
     }
     plain["is_private"] = thread.is_private
     plain["visibility"] = thread.visibility

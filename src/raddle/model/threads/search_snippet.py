@@ -21,6 +21,8 @@ _LONGEST_FOLDED = 1 << 16
 _MOST_SPANS = 256
 
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]+")
+_MARKS = re.compile("[\u0300-\u036f\u3099\u309a\uff9e\uff9f]")
+"""Characters that join the one before them: there, a folded text has fewer."""
 _GAP = r"[^0-9a-z\x80-\U0010ffff]{1,64}"
 
 Span = tuple[int, int]
@@ -31,6 +33,17 @@ class Snippet(Struct, frozen=True, kw_only=True):
 
     text: str
     marks: tuple[Span, ...] = ()
+
+
+class _OneToOne(dict[int, str]):
+    """Folds each character to one, so that places stay what they are."""
+
+    def __missing__(self, code: int) -> str:
+        folded = self[code] = fold(chr(code)).strip()[:1] or " "
+        return folded
+
+
+_one_to_one = _OneToOne((code, chr(code)) for code in range(0x80))
 
 
 class _Finder(Struct, frozen=True):
@@ -100,7 +113,11 @@ def _spans(text: str, finders: Sequence[_Finder]) -> list[tuple[int, int, int]]:
     """(start, end, which finder) of what is found in `text`, by start."""
     places = None
     if not text.isascii():
-        text, places = _folded(text[:_LONGEST_FOLDED])
+        text = text[:_LONGEST_FOLDED]
+        if _MARKS.search(text):
+            text, places = _folded(text)
+        else:
+            text = text.translate(_one_to_one)
     low = text.lower()
     spans: list[tuple[int, int, int]] = []
     for which, finder in enumerate(finders):

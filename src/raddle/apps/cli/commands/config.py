@@ -1,4 +1,4 @@
-"""`raddle config show`: every setting, and which file, variable or default it comes from."""
+"""`raddle config`: every setting, and which file, variable or default it comes from."""
 
 from __future__ import annotations
 
@@ -7,36 +7,59 @@ from typing import Any
 import click
 
 from raddle.apps.cli import diagnostics, output, words
-from raddle.config import load_config
+from raddle.apps.cli.options import as_json
+from raddle.config import FILE_NAME, load_config
 
 
-@click.group(help="Show every setting and where it comes from.")
-def config() -> None:
-    """The commands of `raddle config`."""
+@click.group(
+    invoke_without_command=True,
+    help=f"""Show every setting, and which file, variable or default it comes from.
+
+    Settings are made in {FILE_NAME} or by RADDLE_ variables: docs/reference/settings.md says which there are.""",
+)
+@as_json
+@click.pass_context
+def config(ctx: click.Context, json: bool) -> None:
+    """Without a command of its own: the same as `raddle config show`."""
+    if ctx.invoked_subcommand is None:
+        show_settings(json=json)
 
 
 @config.command(
     help="Every value, with the file, variable or default it comes from. Secrets are never shown."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON array of {name, value, source, where}.")
-def show(as_json: bool) -> None:
+@as_json
+def show(json: bool) -> None:
+    """Print the settings."""
+    show_settings(json=json)
+
+
+def show_settings(*, json: bool) -> None:
     """Print the settings; warnings about the file go to stderr."""
     loaded = load_config()
     for warning in loaded.warnings:
         diagnostics.warn(warning)
-    if as_json:
+    if json:
         output.json(loaded.shown())
         return
     rows = [
         (
             setting.name,
-            _worded(setting.value),
-            setting.source if setting.source == "default" else setting.where,
+            words.short_path(words.one_line(_worded(setting.value))),
+            setting.source
+            if setting.source == "default"
+            else words.short_path(words.one_line(setting.where)),
         )
         for setting in loaded.shown()
     ]
-    for line in words.table(rows, (24, 60, 60), styles=("bold", None, "dim")):
+    lines = words.table(
+        rows, (24, 200, 200), styles=("bold", None, "dim"), width=output.columns(), shrink=(1, 2)
+    )
+    for line in lines:
         output.styled(line)
+    file = loaded.config_dir / FILE_NAME
+    there = "" if file.exists() else ", which is not there yet"
+    diagnostics.suggest(f"settings are made in {words.short_path(str(file))}{there}")
 
 
 def _worded(value: Any) -> str:

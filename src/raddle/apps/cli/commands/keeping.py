@@ -4,33 +4,54 @@ from __future__ import annotations
 
 import click
 
-from raddle.apps.cli import output
-from raddle.apps.cli.options import as_json, thread_argument
-from raddle.wiring import Stores, with_stores
+from raddle.apps.cli import diagnostics, output
+from raddle.apps.cli.options import (
+    TextOrStdin,
+    Words,
+    as_json,
+    complete_thread,
+    thread_argument,
+    with_stores,
+)
+from raddle.model.errors import InvalidInput
+from raddle.model.threads.thread import Thread
+from raddle.wiring import Stores
 
 
-@click.command(help="Set the title of thread ID; an empty TITLE takes it away.")
+@click.command(
+    help="""Set the title of thread ID (a lone - reads it from stdin); an empty TITLE takes it away."""
+)
 @thread_argument
-@click.argument("title")
+@click.argument("title", type=TextOrStdin())
 @as_json
 @with_stores
 def rename(stores: Stores, thread: str, title: str, json: bool) -> None:
     """The title heads lists, and is searched first."""
     with stores.threads.edit(stores.resolve(thread)) as editor:
-        editor.rename(output.text_or_stdin(title))
-    output.answer(
-        json, {"id": editor.thread.id, "title": editor.thread.title}, editor.thread.title or "(no title)"
-    )
+        editor.rename(" ".join(title.split()))
+    now = editor.thread
+    output.answer(json, {"id": now.id, "title": now.title}, now.title or "(no title)")
 
 
-@click.command(help="Add TAGS to thread ID, or take them away; without TAGS print what it has.")
+@click.command(
+    help="""Add TAGs to thread ID, or take them away, and print those it has then.
+
+    `raddle list tag:NAME` and `raddle search tag:NAME` find them.""",
+)
 @thread_argument
-@click.argument("tags", nargs=-1)
-@click.option("-r", "--remove", multiple=True, metavar="TAG", help="Take this tag away; may be given again.")
+@click.argument("tags", nargs=-1, metavar="[TAG]…", type=Words())
+@click.option(
+    "-r",
+    "--remove",
+    multiple=True,
+    metavar="TAG",
+    type=Words(),
+    help="Take this tag away; may be given again.",
+)
 @as_json
 @with_stores
 def tag(stores: Stores, thread: str, tags: tuple[str, ...], remove: tuple[str, ...], json: bool) -> None:
-    """Tags are found by `raddle search tag:NAME` and `raddle list tag:NAME`."""
+    """Print the tags."""
     from raddle.actions.threads import tag as change  # noqa: PLC0415
 
     thread_id = stores.resolve(thread)
@@ -41,46 +62,67 @@ def tag(stores: Stores, thread: str, tags: tuple[str, ...], remove: tuple[str, .
     output.answer(json, {"id": thread_id, "tags": has}, " ".join(f"#{name}" for name in has) or "(no tags)")
 
 
-def _flag(name: str, help_text: str, on: str, off: str) -> click.Command:
-    """A command that sets one flag of a thread, and with --off takes it back."""
-
-    @click.command(name=name, help=help_text)
-    @thread_argument
-    @click.option("--off", is_flag=True, help="Take it back.")
-    @as_json
-    @with_stores
-    def flag(stores: Stores, thread: str, off: bool, json: bool) -> None:
-        with stores.threads.edit(stores.resolve(thread)) as editor:
-            if name == "pin":
-                editor.pin(not off)
-            elif name == "archive":
-                editor.archive(not off)
-            else:
-                editor.set_private(not off)
-        thread_now = editor.thread
-        value = {
-            "id": thread_now.id,
-            "is_pinned": thread_now.is_pinned,
-            "is_archived": thread_now.is_archived,
-            "is_private": thread_now.is_private,
-            "visibility": thread_now.visibility,
-        }
-        output.answer(json, value, off_text if off else on)
-
-    off_text = off
-    return flag
+_off = click.option("--off", is_flag=True, help="Take it back.")
 
 
-pin = _flag("pin", "Put thread ID first in lists; --off: no longer.", "pinned", "no longer pinned")
-archive = _flag(
-    "archive",
-    "Put thread ID away: out of lists, still found by search; --off brings it back.",
-    "archived",
-    "back from the archive",
+@click.command(help="Put thread ID first in lists; --off: no longer.")
+@thread_argument
+@_off
+@as_json
+@with_stores
+def pin(stores: Stores, thread: str, off: bool, json: bool) -> None:
+    """Print what it is now."""
+    with stores.threads.edit(stores.resolve(thread)) as editor:
+        editor.pin(not off)
+    _answer(editor.thread, "no longer pinned" if off else "pinned", json=json)
+
+
+@click.command(
+    help="Put thread ID away: out of lists, still found by search and by `raddle list --all`; --off brings it back."
 )
-private = _flag(
-    "private",
-    "Keep thread ID on this machine: never synced, shared or searched online; --off ends that.",
-    "private: it never leaves this machine",
-    "no longer private (its visibility stays private until you share it)",
+@thread_argument
+@_off
+@as_json
+@with_stores
+def archive(stores: Stores, thread: str, off: bool, json: bool) -> None:
+    """Print what it is now."""
+    with stores.threads.edit(stores.resolve(thread)) as editor:
+        editor.archive(not off)
+    _answer(editor.thread, "back from the archive" if off else "archived", json=json)
+
+
+@click.command(
+    help="""Keep thread ID on this machine: never synced, never shared, never searched online; --off ends that.
+
+    Without ID, a private conversation starts: its first turn is read from stdin. What shall be private by itself,
+    by folder or by repository, stands in config.toml under [private].""",
 )
+@click.argument("thread", metavar="[ID]", required=False, type=Words(), shell_complete=complete_thread)
+@_off
+@as_json
+@with_stores
+def private(stores: Stores, thread: str | None, off: bool, json: bool) -> None:
+    """Print what it is now, or the id of the new thread."""
+    if thread is None:
+        from raddle.apps.cli.commands.writing import begin  # noqa: PLC0415
+
+        if off:
+            raise InvalidInput("--off needs a thread", "name it: `raddle private ID --off`")
+        begin(stores, TextOrStdin().convert("-", None, None), is_private=True, json=json)
+        return
+    with stores.threads.edit(stores.resolve(thread)) as editor:
+        editor.set_private(not off)
+    _answer(editor.thread, "no longer private" if off else "private: it stays on this machine", json=json)
+    if off and editor.thread.visibility == "private":
+        diagnostics.suggest("only you can see it, until you share it")
+
+
+def _answer(thread: Thread, text: str, *, json: bool) -> None:
+    value = {
+        "id": thread.id,
+        "is_pinned": thread.is_pinned,
+        "is_archived": thread.is_archived,
+        "is_private": thread.is_private,
+        "visibility": thread.visibility,
+    }
+    output.answer(json, value, text)

@@ -2,41 +2,63 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from raddle.apps.cli import diagnostics, output, words
-from raddle.apps.cli.options import as_json, thread_argument
-from raddle.wiring import Stores, with_stores
+from raddle.apps.cli.options import as_json, thread_argument, threads_argument, with_stores
+from raddle.model.errors import InvalidInput
+from raddle.wiring import Stores
 
 
 @click.command(
-    help="Delete threads; `restore` brings one back, and so does a turn somebody adds without knowing."
+    help="""Delete threads, on all your devices.
+
+    Their files stay until `raddle purge`; `raddle restore ID` brings one back, and so does a turn that somebody
+    adds elsewhere without knowing.""",
 )
-@click.argument("threads", nargs=-1, required=True, metavar="ID…")
+@threads_argument
 @as_json
 @with_stores
 def delete(stores: Stores, threads: tuple[str, ...], json: bool) -> None:
-    """The files stay until `purge`."""
-    deleted = [stores.resolve(thread) for thread in threads]
+    """Print how many went."""
+    deleted = list(dict.fromkeys(stores.resolve(thread) for thread in threads))
+    short = stores.short_ids(deleted)
     for thread_id in deleted:
         with stores.threads.edit(thread_id) as editor:
             editor.delete()
     output.answer(json, {"deleted": deleted}, f"deleted {words.count(len(deleted), 'thread')}")
+    diagnostics.suggest(f"`raddle restore {' '.join(short.values())}` brings {_them(deleted)} back")
 
 
-@click.command(help="Bring deleted thread ID back.")
-@thread_argument
+def _them(ids: list[str]) -> str:
+    return "it" if len(ids) == 1 else "them"
+
+
+@click.command(help="Bring deleted threads back; `raddle list --deleted` shows which there are.")
+@threads_argument
 @as_json
 @with_stores
-def restore(stores: Stores, thread: str, json: bool) -> None:
-    """`raddle list --deleted` shows what can come back."""
-    thread_id = stores.resolve(thread)
-    with stores.threads.edit(thread_id) as editor:
-        editor.restore()
-    output.answer(json, {"restored": [thread_id]}, "restored")
+def restore(stores: Stores, threads: tuple[str, ...], json: bool) -> None:
+    """Print how many came back."""
+    wanted = dict.fromkeys(stores.resolve(thread) for thread in threads)
+    restored = []
+    for thread_id in wanted:
+        with stores.threads.edit(thread_id) as editor:
+            if editor.thread.is_deleted:
+                editor.restore()
+                restored.append(thread_id)
+    output.answer(json, {"restored": restored}, f"restored {words.count(len(restored), 'thread')}")
 
 
-@click.command(help="Erase thread ID for good: its file, journal, blobs and source bytes. It asks first.")
+@click.command(
+    help="""Erase thread ID for good: its file, its journal, its attachments and the source bytes it came from.
+
+    It asks first; -y answers. A purged thread is not brought back by the next import (`raddle import --revive`
+    does that). With --removed only the words of turns that were taken back are erased, and the source bytes,
+    which hold them too.""",
+)
 @thread_argument
 @click.option(
     "--removed", is_flag=True, help="Only the words of turns that were taken back, and the source bytes."
@@ -45,17 +67,12 @@ def restore(stores: Stores, thread: str, json: bool) -> None:
 @as_json
 @with_stores
 def purge(stores: Stores, thread: str, removed: bool, yes: bool, json: bool) -> None:
-    """A purged thread is not brought back by the next import (`raddle import --revive` does)."""
+    """Print what was erased."""
     from raddle.wiring.purging import purge_removed, purge_thread  # noqa: PLC0415
 
     thread_id = stores.resolve(thread)
-    summary = stores.threads.load(thread_id).summary()
-    what = "the removed turns of" if removed else "all of"
-    name = words.cut(words.one_line(summary.title), 60) or thread_id
-    if not yes and not click.confirm(
-        f"Erase {what} {name!r} ({words.count(summary.message_count, 'message')}) for good?", err=True
-    ):
-        diagnostics.say("nothing was erased")
+    if not yes and not _is_meant(stores, thread_id, removed=removed):
+        output.answer(json, {"id": thread_id, "purged": False}, "nothing was erased")
         return
     if removed:
         count = purge_removed(stores, thread_id)
@@ -64,8 +81,16 @@ def purge(stores: Stores, thread: str, removed: bool, yes: bool, json: bool) -> 
         )
     else:
         blobs = purge_thread(stores, thread_id)
-        output.answer(
-            json,
-            {"id": thread_id, "purged": True, "blobs": blobs},
-            f"erased the thread and {words.count(blobs, 'blob')}",
-        )
+        told = f"erased the thread and {words.count(blobs, 'blob')}" if blobs else "erased the thread"
+        output.answer(json, {"id": thread_id, "purged": True, "blobs": blobs}, told)
+
+
+def _is_meant(stores: Stores, thread_id: str, *, removed: bool) -> bool:
+    if not sys.stdin.isatty():
+        raise InvalidInput("purge asks first, and nobody is here to answer", "say -y to erase it for good")
+    thread = stores.threads.load(thread_id)
+    name = words.cut(words.one_line(thread.title), 60) or thread_id
+    gone = [message for message in thread.tree if thread.tree.is_removed(message.id)]
+    many = words.count(len(gone) if removed else len(thread.tree), "message")
+    what = f"{many} that were taken back from {name!r}" if removed else f"{name!r} ({many})"
+    return click.confirm(f"Erase {what} for good?", err=True)

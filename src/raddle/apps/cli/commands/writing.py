@@ -4,22 +4,48 @@ from __future__ import annotations
 
 import click
 
-from raddle.apps.cli import output, words
-from raddle.apps.cli.options import as_json, message_option, text_argument, thread_argument
-from raddle.wiring import Stores, with_stores
+from raddle.apps.cli import diagnostics, output, words
+from raddle.apps.cli.options import (
+    TextOrStdin,
+    Words,
+    as_json,
+    message_option,
+    role_option,
+    text_argument,
+    thread_argument,
+    warn_of_settings,
+    with_stores,
+)
+from raddle.model.errors import InvalidInput
+from raddle.wiring import Stores
+
+TIP = "tip"
+_MOST_TURNS = 1_000_000
 
 
-@click.command(help="Start a thread with its first turn TEXT (`-`: from stdin).")
+@click.command(
+    help="""Start a thread with its first turn TEXT (a lone - reads it from stdin), and print its id.
+
+    It belongs to the folder you stand in, with what git says of it there.""",
+)
 @text_argument
-@click.option("--title", default="", help="What lists call it; without one the first turn does.")
+@click.option("--title", default="", type=Words(), help="What lists call it.")
 @click.option("--private", "is_private", is_flag=True, help="It never leaves this machine.")
-@click.option("--role", default="user", show_default=True, help="Who says TEXT.")
+@role_option
 @as_json
 @with_stores
 def new(stores: Stores, text: str, title: str, is_private: bool, role: str, json: bool) -> None:
     """Print the new thread's id."""
+    begin(stores, text, title=title, is_private=is_private, role=role, json=json)
+
+
+def begin(
+    stores: Stores, text: str, *, title: str = "", is_private: bool = False, role: str = "user", json: bool
+) -> None:
+    """Start a thread where the person stands; print its id."""
     from raddle.actions.threads import start_thread  # noqa: PLC0415
 
+    warn_of_settings(stores)
     place = stores.place()
     thread_id, message = start_thread(
         stores.threads,
@@ -32,18 +58,22 @@ def new(stores: Stores, text: str, title: str, is_private: bool, role: str, json
         git=place.git,
         is_private=is_private or place.is_private,
     )
-    output.answer(json, {"id": thread_id, "message_id": message.id}, thread_id)
+    value = {"id": thread_id, "message_id": message.id, "is_private": is_private or place.is_private}
+    output.answer(json, value, thread_id)
+    if place.is_private and not is_private:
+        diagnostics.say("private, by a rule of config.toml")
 
 
 @click.command(
-    help="Add a turn TEXT to thread ID (`-`: from stdin). Under the tip, or under another message."
+    help="""Add the turn TEXT to thread ID (a lone - reads it from stdin), and print the new message's id.
+
+    It goes under the newest turn, or on the branch you switched to. Under a message that has replies, it
+    starts a branch; both answers stay.""",
 )
 @thread_argument
 @text_argument
-@message_option(
-    "--parent", "Reply to this message (`root`: start a new line); to one with replies, it forks."
-)
-@click.option("--role", default="user", show_default=True, help="Who says TEXT.")
+@message_option("--parent", "Reply to this message, or to root: a new line of conversation.", default=TIP)
+@role_option
 @as_json
 @with_stores
 def reply(stores: Stores, thread: str, text: str, parent: str, role: str, json: bool) -> None:
@@ -51,10 +81,8 @@ def reply(stores: Stores, thread: str, text: str, parent: str, role: str, json: 
     from raddle.actions.threads import reply as say  # noqa: PLC0415
 
     thread_id = stores.resolve(thread)
-    chosen = stores.active.get(thread_id) if parent == "tip" else ""
-    if chosen:
-        parent = stores.active_leaf(stores.threads.load(thread_id)) or parent
-    message = say(stores.threads, thread_id, text, parent=parent, role=role)
+    chosen = _switched_to(stores, thread_id) if parent == TIP else ""
+    message = say(stores.threads, thread_id, text, parent=chosen or parent, role=role)
     if chosen:
         stores.active.set(thread_id, message.id)
     output.answer(
@@ -62,73 +90,114 @@ def reply(stores: Stores, thread: str, text: str, parent: str, role: str, json: 
     )
 
 
-@click.command(help="Keep TEXT unsent in thread ID; without TEXT show what is kept.")
+def _switched_to(stores: Stores, thread_id: str) -> str:
+    """The newest message of the branch that this device goes on with; empty: the tip will do, unseen."""
+    if not stores.active.get(thread_id):
+        return ""
+    return stores.active_leaf(stores.threads.load(thread_id))
+
+
+@click.command(
+    help="""Keep TEXT in thread ID without sending it (a lone - reads it from stdin); without TEXT, print what is kept.
+
+    A draft belongs to this device and to the message it would answer; a reply there clears it.""",
+)
 @thread_argument
-@click.argument("text", required=False)
-@message_option("--parent", "Under this message (`root`: as a new line); else under the tip.")
-@click.option("--clear", is_flag=True, help="Throw the draft away.")
+@click.argument("text", required=False, type=TextOrStdin())
+@message_option("--parent", "Under this message, or under root: a new line of conversation.", default=TIP)
+@click.option("--clear", is_flag=True, help="Throw the draft there away.")
 @as_json
 @with_stores
 def draft(stores: Stores, thread: str, text: str | None, parent: str, clear: bool, json: bool) -> None:
-    """A draft belongs to this device and one reply target; sending a turn there clears it."""
+    """Print under which message it is kept, or the drafts there are."""
     from raddle.actions.threads import keep_draft  # noqa: PLC0415
 
+    if clear and text:
+        raise InvalidInput("a draft is kept or cleared, not both", "give TEXT, or --clear")
     thread_id = stores.resolve(thread)
-    if clear or text is not None:
-        target = keep_draft(
-            stores.threads, thread_id, "" if clear else output.text_or_stdin(text or ""), parent=parent
-        )
-        output.answer(
-            json, {"id": thread_id, "parent_id": target}, f"{'cleared' if clear else 'kept'} under {target}"
-        )
+    if text is None and not clear:
+        _show_drafts(stores.threads.load(thread_id).drafts, json=json)
         return
-    drafts = stores.threads.load(thread_id).drafts
+    chosen = _switched_to(stores, thread_id) if parent == TIP else ""
+    target = keep_draft(stores.threads, thread_id, text or "", parent=chosen or parent)
+    done = "kept" if text else "cleared"
+    output.answer(
+        json, {"id": thread_id, "parent_id": target, "text": text or ""}, f"{done} under {words.tail(target)}"
+    )
+
+
+def _show_drafts(drafts: dict[str, dict[str, str]], *, json: bool) -> None:
     if json:
         output.json(drafts)
         return
     for device, targets in drafts.items():
         for target, kept in targets.items():
-            output.styled(words.style(f"under {target} on {device}", "dim"))
+            output.styled(words.style(f"under {words.tail(target)}, on device {device}", "dim"))
             output.line(words.safe_lines(kept))
-
-
-@click.command(help="Copy thread ID as a new thread of yours: all of it, or the path to one message.")
-@thread_argument
-@message_option("--at", "Copy only the path from the root to this message.", default="")
-@click.option("--title", default="", help="The new thread's title; else the old one's.")
-@as_json
-@with_stores
-def fork(stores: Stores, thread: str, at: str, title: str, json: bool) -> None:
-    """Print the new thread's id; its messages keep theirs."""
-    from raddle.actions.threads import fork_thread  # noqa: PLC0415
-
-    new_id = fork_thread(stores.threads, stores.resolve(thread), at=at, title=title)
-    output.answer(json, {"id": new_id}, new_id)
+    if not drafts:
+        diagnostics.say("no drafts")
 
 
 @click.command(
-    help="Take back the last N turns (a turn of yours and what stands under it). `redo` brings them back."
+    help="""Copy thread ID as a new thread of yours, all of it or the path to one message, and print its id.
+
+    Copied turns keep their ids: a turn that stands in two threads is one turn. What was private stays private.""",
 )
 @thread_argument
-@click.argument("turns", type=int, default=1, metavar="[N]")
+@message_option("--at", "Copy only the path from the root to this message.")
+@click.option("--title", default="", type=Words(), help="The new thread's title; else the old one's.")
+@as_json
+@with_stores
+def fork(stores: Stores, thread: str, at: str | None, title: str, json: bool) -> None:
+    """Print the new thread's id."""
+    from raddle.actions.threads import fork_thread  # noqa: PLC0415
+
+    warn_of_settings(stores)
+    thread_id = stores.resolve(thread)
+    new_id = fork_thread(stores.threads, thread_id, at=at, title=title, makes_private=stores.makes_private)
+    output.answer(json, {"id": new_id, "forked_from": thread_id}, new_id)
+
+
+_turns = click.argument("turns", type=click.IntRange(1, _MOST_TURNS), default=1, metavar="[N]")
+
+
+@click.command(
+    help="""Take back the last N turns of thread ID: what you said and everything under it.
+
+    Nothing leaves the disk: `raddle redo ID` brings them back, until `raddle purge ID --removed`.""",
+)
+@thread_argument
+@_turns
 @as_json
 @with_stores
 def undo(stores: Stores, thread: str, turns: int, json: bool) -> None:
-    """Nothing leaves the disk until `purge`."""
+    """Print how much went."""
     from raddle.actions.threads import undo as take_back  # noqa: PLC0415
 
-    gone = take_back(stores.threads, stores.resolve(thread), turns)
-    output.answer(json, {"removed": gone}, f"took back {words.count(len(gone), 'message')}")
+    thread_id = stores.resolve(thread)
+    gone = take_back(stores.threads, thread_id, turns)
+    output.answer(
+        json,
+        {"id": thread_id, "removed": gone},
+        f"took back {words.count(len(gone), 'message')}" if gone else "nothing to take back",
+    )
+    if gone:
+        diagnostics.suggest(f"`raddle redo {thread}` brings them back")
 
 
-@click.command(help="Bring back the last N turns that were taken back, the last one first.")
+@click.command(help="Bring back the last N turns that were taken back from thread ID, the last one first.")
 @thread_argument
-@click.argument("turns", type=int, default=1, metavar="[N]")
+@_turns
 @as_json
 @with_stores
 def redo(stores: Stores, thread: str, turns: int, json: bool) -> None:
-    """The other direction of `undo`."""
+    """Print how much came back."""
     from raddle.actions.threads import redo as bring_back  # noqa: PLC0415
 
-    back = bring_back(stores.threads, stores.resolve(thread), turns)
-    output.answer(json, {"restored": back}, f"brought back {words.count(len(back), 'message')}")
+    thread_id = stores.resolve(thread)
+    back = bring_back(stores.threads, thread_id, turns)
+    output.answer(
+        json,
+        {"id": thread_id, "restored": back},
+        f"brought back {words.count(len(back), 'message')}" if back else "nothing to bring back",
+    )

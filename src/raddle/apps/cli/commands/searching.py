@@ -1,0 +1,143 @@
+"""`raddle search`: messages that were found, grouped by thread, and what was looked at to find them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from raddle.apps.cli import diagnostics, output, words
+from raddle.apps.cli.commands.listing import place_of, titled
+from raddle.apps.cli.options import AskingCommand, Words, as_json, as_json_lines, with_stores
+from raddle.apps.cli.shapes import answered, found
+from raddle.wiring import Stores
+
+if TYPE_CHECKING:
+    from raddle.model.threads.search_answer import Hit, SearchAnswer
+
+_INDENT = "    "
+_SAID_BY = {
+    "thinking": "thinking",
+    "tools": "tool call",
+    "output": "tool output",
+    "header": "title, tags or git",
+}
+"""What a hit's field is called where it is not what somebody said."""
+
+
+@click.command(
+    cls=AskingCommand,
+    help="""Find messages, the best first.
+
+    A message is found when every word of QUERY stands in its text, or in its thread's title, tags or git facts.
+
+    \b
+    "exact phrase"   these words side by side      -word    not this word
+    prefix*          words that start so           ~text    also inside a word
+    repo: branch: sha: tag: role: agent: tool: file:        a,b is a or b
+    before: after:   2026-11-30, or 7d, 12h
+    is:pinned is:private is:archived is:removed has:error
+
+    A commit, a path or a URL finds what it names. Any text is a valid query; quote it for the shell:
+
+    \b
+    raddle search '"data race" repo:lantern after:30d'
+    """,
+)
+@click.argument("query", nargs=-1, required=True, type=Words())
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(1, 1000),
+    default=10,
+    show_default=True,
+    help="At most so many threads.",
+)
+@click.option("--cursor", default="", metavar="CURSOR", help="Go on where an earlier answer ended.")
+@as_json
+@as_json_lines
+@with_stores
+def search(stores: Stores, query: tuple[str, ...], limit: int, cursor: str, json: bool, jsonl: bool) -> None:
+    """Print hits grouped by thread."""
+    answer = stores.find(" ".join(query), limit=limit, cursor=cursor)
+    if jsonl:
+        output.json_lines(found(hit) for hit in answer.hits)
+    elif json:
+        output.json(answered(answer))
+    else:
+        output.page(_hits(stores, answer))
+        diagnostics.say(_scope(answer))
+        _suggest(answer, limit)
+
+
+def _hits(stores: Stores, answer: SearchAnswer) -> Iterator[str]:
+    now, room = stores.clock(), output.columns()
+    short = stores.short_ids(hit.thread.id for hit in answer.hits)
+    for at, hit in enumerate(answer.hits):
+        if at:
+            yield ""
+        row = hit.thread
+        facts = [place_of(row), words.ago(row.last_activity_at, now, is_short=True)]
+        if hit.matches > 1:
+            facts.append(words.count(hit.matches, "hit"))
+        told = "  ".join(facts)
+        left = None if room is None else max(room - len(short[row.id]) - words.width(told) - 4, 24)
+        yield (
+            f"{words.style(short[row.id], 'yellow')}  {words.style(titled(row, left), 'bold')}"
+            f"  {words.style(told, 'dim')}"
+        )
+        yield from _snippet(hit, room)
+
+
+def _snippet(hit: Hit, room: int | None) -> Iterator[str]:
+    said_by = words.one_line(_SAID_BY.get(hit.field, hit.role)) or "–"
+    label = f"{said_by} {words.tail(hit.message_id)}: "
+    text = label + hit.snippet.text
+    parts = words.wrapped(text, room - len(_INDENT)) if room is not None else [(0, len(text))]
+    marks = [(start + len(label), end + len(label)) for start, end in hit.snippet.marks]
+    for start, end in parts:
+        spans = [(0, len(label), "dim"), *((one, other, "red") for one, other in marks)]
+        yield _INDENT + _styled(text, start, end, spans)
+
+
+def _styled(text: str, start: int, end: int, spans: list[tuple[int, int, str]]) -> str:
+    """`text[start:end]` with the parts that lie in one of `spans` (sorted, apart) in their colours."""
+    parts, at = [], start
+    for one, other, colour in spans:
+        begin, finish = max(one, start), min(other, end)
+        if begin < finish:
+            marked = text[begin:finish]
+            shown = (
+                click.style(marked, fg="red", bold=True) if colour == "red" else words.style(marked, colour)
+            )
+            parts += [text[at:begin], shown]
+            at = finish
+    return "".join([*parts, text[at:end]])
+
+
+def _scope(answer: SearchAnswer) -> str:
+    """What was looked at, so that an empty answer from the wrong place shows that it is from the wrong place."""
+    scope = answer.scope
+    shown = f", {len(answer.hits)} shown" if len(answer.hits) < answer.total_threads else ""
+    said = f"{words.count(answer.total_threads, 'thread')} found{shown}; looked at {words.count(scope.threads, 'thread')} of this machine"
+    if scope.filters:
+        said += f" with {' '.join(scope.filters)}"
+    notes = list(scope.notes)
+    if scope.ignored:
+        notes.append(f"ignored: {' '.join(scope.ignored)}")
+    if not scope.is_complete:
+        notes.append(f"looked inside the newest {words.count(scope.messages_read, 'message')} only")
+    if scope.pending:
+        notes.append(f"{words.count(scope.pending, 'thread')} changed since and not in this answer yet")
+    return words.one_line("; ".join([said, *notes]))
+
+
+def _suggest(answer: SearchAnswer, limit: int) -> None:
+    if answer.cursor:
+        more = min(answer.total_threads, limit * 5)
+        diagnostics.suggest(f"-n {more} shows more of them; filters narrow them (`raddle search --help`)")
+    elif not answer.hits and not answer.scope.threads:
+        diagnostics.suggest("`raddle import` brings in the sessions of other agents")
+    elif not answer.hits:
+        diagnostics.suggest("fewer words find more; `prefix*` and `~inside` find parts of words")

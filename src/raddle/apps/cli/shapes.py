@@ -1,0 +1,58 @@
+"""What programs get: threads, hits and findings in the JSON shapes of docs/reference/json.md, which stay as they are.
+
+Spelled out by hand, so that a field added to a value inside is not promised to anybody by accident.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from raddle.model.threads.search_answer import Hit, SearchAnswer
+from raddle.model.threads.summary import ThreadSummary
+
+
+def listed(summary: ThreadSummary) -> dict[str, Any]:
+    """A thread as `list --json` shows it."""
+    return {
+        "id": summary.id,
+        "title": summary.title,
+        "message_count": summary.message_count,
+        "created_at": summary.created_at,
+        "last_activity_at": summary.last_activity_at,
+        "workspace_root": summary.workspace_root,
+        "git_branch": summary.git_branch,
+        "git_remote_url": summary.git_remote_url,
+        "provider": summary.provider,
+        "model": summary.model,
+        "source": summary.source,
+        "tags": summary.tags,
+        "is_pinned": summary.is_pinned,
+        "visibility": summary.visibility,
+        "is_private": summary.is_private,
+        "is_archived": summary.is_archived,
+        "sync": {"state": "private" if summary.is_private else "local"},
+    }
+
+
+def found(hit: Hit) -> dict[str, Any]:
+    """A thread that was found, shown by its best message."""
+    return {
+        "thread": listed(hit.thread),
+        "message_id": hit.message_id,
+        "role": hit.role,
+        "field": hit.field,
+        "matches": hit.matches,
+        "snippet": hit.snippet.text,
+        "marks": hit.snippet.marks,
+        "score": round(hit.score, 6),
+    }
+
+
+def answered(answer: SearchAnswer) -> dict[str, Any]:
+    """One page of a search."""
+    return {
+        "scope": answer.scope,
+        "total_threads": answer.total_threads,
+        "hits": [found(hit) for hit in answer.hits],
+        "cursor": answer.cursor,
+    }

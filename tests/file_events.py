@@ -1,0 +1,75 @@
+"""What a process does to files, event by event: listened to, or cut short by its death at any of them."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+
+def lives_through(event_number: int, action: Callable[[], object]) -> bool:
+    """Run `action` in a child that is killed at its n-th event on files; did it live?"""
+
+    def child() -> None:
+        seen = 0
+
+        def hook(event: str, _: tuple[Any, ...]) -> None:
+            nonlocal seen
+            if event == "open" or event in {"os.rename", "os.link", "os.remove", "os.truncate", "os.mkdir"}:
+                seen += 1
+                if seen == event_number:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        sys.addaudithook(hook)
+        action()
+        os._exit(0)
+
+    process = multiprocessing.get_context("fork").Process(target=child)
+    process.start()
+    process.join()
+    assert process.exitcode in (0, -signal.SIGKILL)
+    return process.exitcode == 0
+
+
+def deaths_of(action: Callable[[], object]) -> Iterator[int]:
+    """1, 2, …: `action` died at that event, until it lived through."""
+    for number in range(1, 200):
+        if lives_through(number, action):
+            return
+        yield number
+    raise AssertionError("it never ends")
+
+
+class Opened:
+    """Paths that are opened while somebody listens; `act` is called just before the n-th of them is."""
+
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+        self._listens = False
+        self._at = 0
+        self._act: Callable[[], object] = list
+        sys.addaudithook(self._hear)
+
+    def _hear(self, event: str, args: tuple[Any, ...]) -> None:
+        if not self._listens or event != "open" or not isinstance(args[0], str | Path):
+            return
+        self.paths.append(str(args[0]))
+        if len(self.paths) == self._at:
+            self._listens = False  # what `act` opens is none of the listener's
+            self._act()
+            self._listens = True
+
+    @contextlib.contextmanager
+    def listening(self, at: int = 0, act: Callable[[], object] = list) -> Iterator[None]:
+        self.paths.clear()
+        self._listens, self._at, self._act = True, at, act
+        yield
+        self._listens = False
+
+
+opened = Opened()

@@ -7,9 +7,21 @@ import multiprocessing
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Iterator
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
+
+
+def start_child(action: Callable[..., object], *args: object) -> BaseProcess:
+    """Run `action` in a child that is a copy of this process, so that it may be any callable."""
+    child = multiprocessing.get_context("fork").Process(target=action, args=args, daemon=True)
+    with warnings.catch_warnings():
+        # Python 3.12 warns of a fork beside other threads; the child takes no lock that they could hold.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child.start()
+    return child
 
 
 def lives_through(event_number: int, action: Callable[[], object]) -> bool:
@@ -29,8 +41,7 @@ def lives_through(event_number: int, action: Callable[[], object]) -> bool:
         action()
         os._exit(0)
 
-    process = multiprocessing.get_context("fork").Process(target=child)
-    process.start()
+    process = start_child(child)
     process.join()
     assert process.exitcode in (0, -signal.SIGKILL)
     return process.exitcode == 0

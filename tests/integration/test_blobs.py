@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
 import os
 import resource
 import stat
@@ -18,6 +17,7 @@ from raddle.actions.ports import BlobStore
 from raddle.adapters.blobs.directory import BlobDirectory
 from raddle.model.errors import BrokenFormat, InvalidInput, NotFound, StorageError
 from tests.builders_store import grow_old
+from tests.file_events import start_child
 
 TEXT = b"the same words over and over. " * 1_000
 
@@ -196,10 +196,7 @@ def _put_many(folder: Path) -> None:
 
 
 def test_processes_that_put_the_same_at_once_agree(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("fork")
-    writers = [context.Process(target=_put_many, args=(tmp_path,)) for _ in range(3)]
-    for writer in writers:
-        writer.start()
+    writers = [start_child(_put_many, tmp_path) for _ in range(3)]
     for writer in writers:
         writer.join()
     blobs = BlobDirectory(tmp_path)
@@ -220,8 +217,7 @@ def test_a_full_disk_leaves_no_half_blob(blobs: BlobDirectory, tmp_path: Path, *
             os._exit(0 if str(tmp_path / "blobs") in error.message else 1)
         os._exit(1)
 
-    process = multiprocessing.get_context("fork").Process(target=child)
-    process.start()
+    process = start_child(child)
     process.join()
     assert process.exitcode == 0
     assert files_in(tmp_path / "blobs") == before

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import resource
 from collections.abc import Callable
@@ -26,7 +25,7 @@ from tests.builders_store import (
     plain_of,
     rewritten_by_the_seed,
 )
-from tests.file_events import opened
+from tests.file_events import opened, start_child
 
 
 def _tear(data: bytes) -> bytes:
@@ -212,13 +211,45 @@ def test_a_full_disk_is_one_error_that_names_the_path_and_leaves_the_thread(tmp_
             os._exit(1)
         os._exit(0)
 
-    process = multiprocessing.get_context("fork").Process(target=child)
-    process.start()
+    process = start_child(child)
     process.join()
     assert process.exitcode == 0
     assert equal(store.load(thread_id), before)
     assert names_in(files.json.parent) == ["journal", "json", "prev"]
     store.append(thread_id, "user", "room again")
+
+
+def test_half_a_character_is_stored_as_a_mark_and_told(tmp_path: Path) -> None:
+    """Arguments of a command that are not UTF-8 reach Python as such halves."""
+    found: list[Finding] = []
+    store = a_store(tmp_path, report=found.append)
+    thread_id = begin(store, "caf\udce9")
+    store.append(thread_id, "assistant", "na\udcefve")
+    store.append(thread_id, "user", "na\udcefve again", extra={"\udcff": ["\udcff"]})
+    seen = store.load(thread_id)
+    assert texts(seen.messages) == ["caf\ufffd", "na\ufffdve", "na\ufffdve again"]
+    assert seen.messages[2].extra == {"\ufffd": ["\ufffd"]}
+    assert [finding.done for finding in found] == ["stored as U+FFFD"] * 3
+
+
+def test_a_store_that_cannot_be_locked_is_read_as_it_is(tmp_path: Path) -> None:
+    found: list[Finding] = []
+    store = a_store(tmp_path)
+    thread_id = begin(store)
+    store.append(thread_id, "assistant", "hi")
+    whole = store.load(thread_id)
+    files = files_in(tmp_path, thread_id)
+    files.json.write_bytes(b"{ torn")
+    grow_old(files.json)
+    locks = tmp_path / "data" / "locks"
+    locks.rename(tmp_path / "data" / "elsewhere")
+    locks.write_bytes(b"not a folder")
+    before = {path.name: path.read_bytes() for path in files.json.parent.iterdir()}
+    assert equal(a_store(tmp_path, report=found.append).load(thread_id), whole)
+    assert {path.name: path.read_bytes() for path in files.json.parent.iterdir()} == before
+    assert [finding.done for finding in found] == ["", ""]
+    with pytest.raises(StorageError):
+        store.append(thread_id, "user", "more")
 
 
 def test_a_fold_that_fails_does_not_fail_the_append(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +22,7 @@ from tests.builders_store import (
     plain_of,
     rewritten_by_the_seed,
 )
-from tests.file_events import deaths_of, lives_through, opened
+from tests.file_events import deaths_of, lives_through, opened, start_child
 
 
 def test_a_journal_that_outgrew_its_file_is_folded(tmp_path: Path) -> None:
@@ -248,12 +247,7 @@ def _append_many(folder: Path, thread_id: str, name: str) -> None:
 
 def test_processes_that_append_at_once_lose_nothing_and_fork_nothing(tmp_path: Path) -> None:
     thread_id = begin(a_store(tmp_path))
-    context = multiprocessing.get_context("fork")
-    writers = [
-        context.Process(target=_append_many, args=(tmp_path, thread_id, name)) for name in ("one", "other")
-    ]
-    for writer in writers:
-        writer.start()
+    writers = [start_child(_append_many, tmp_path, thread_id, name) for name in ("one", "other")]
     for writer in writers:
         writer.join()
     seen = a_store(tmp_path).load(thread_id)

@@ -383,7 +383,8 @@ STORIES_THAT_MEET: tuple[tuple[str, ...], ...] = (
     ("reimport", "reply", "undo", "rename", "delete"),
     ("migrate", "append", "rename", "seed_edits"),
     ("append", "reply", "seed_edits", "seed_opens", "undo", "rename"),
-    ("append", "reply", "purge", "launch", "land", "name_branch"),
+    ("append", "reply", "purge", "name_branch"),
+    ("launch", "land", "purge", "reply"),
     ("rename",),
     ("visibility", "private"),
 )

@@ -19,7 +19,7 @@ from raddle.model.threads.thread import Thread, diff, merge
 from tests.builders import SECOND, THREAD_ID, YEAR
 from tests.fakes.device import TRIES
 from tests.property.merge_edits import STORIES, STORIES_THAT_MEET
-from tests.property.merge_laws import readings_of, state_of
+from tests.property.merge_laws import check_second_seed, readings_of, state_of
 from tests.property.merge_oracle import law
 from tests.property.merge_replica import Replica, WatchedHub, World
 
@@ -214,6 +214,7 @@ class MergeMachine(RuleBasedStateMachine):
         for replica in self.replicas:
             replica.check_index()
             replica.restart()
+            check_second_seed(replica.thread)
         check_joins([replica.thread for replica in self.replicas])
         self.settle()
         for _ in self.replicas:

@@ -20,8 +20,16 @@ from raddle.model.threads.message_codec import encode_message
 from raddle.model.threads.register import Register, join_registers, overwrite
 from raddle.model.threads.thread import Thread, diff, join_messages, merge
 from tests.builders import THREAD_ID
-from tests.property.merge_laws import readings_of, state_of
-from tests.property.strategies import clocks, deltas, json_values, messages, registers, threads
+from tests.property.merge_laws import check_in_order, check_tree, readings_of, state_of
+from tests.property.strategies import (
+    clocks,
+    deltas,
+    json_values,
+    messages,
+    registers,
+    sound_threads,
+    threads,
+)
 
 ONE_ID = st.just("m1")
 
@@ -75,8 +83,17 @@ def test_edits_by_two_who_did_not_know_of_each_other_both_stand(
 def test_joining_messages_is_commutative_and_idempotent(one: Message, other: Message) -> None:
     joined = join_messages(one, other)
     assert of_message(joined) == of_message(join_messages(other, one))
-    assert of_message(joined) in (of_message(one), of_message(other))
+    kept = (one, other) if not joined.is_purged else (one, other, one.purged(), other.purged())
+    assert of_message(joined) in [of_message(form) for form in kept]
     assert of_message(join_messages(joined, one)) == of_message(joined)
+
+
+@given(messages(ONE_ID), messages(ONE_ID))
+def test_a_turn_is_purged_for_all_in_the_place_where_it_would_stand(one: Message, other: Message) -> None:
+    joined = join_messages(one, other)
+    assert joined.is_purged == (one.is_purged or other.is_purged)
+    if one.rev == other.rev:
+        assert joined.order == min(one.order, other.order)
 
 
 @given(messages(ONE_ID), messages(ONE_ID), messages(ONE_ID))
@@ -168,3 +185,23 @@ def encode_plain(delta: Delta) -> object:
     import msgspec
 
     return msgspec.to_builtins(encode_delta(delta))
+
+
+@given(sound_threads())
+def test_what_shows_of_a_sound_tree_keeps_its_shape(thread: Thread) -> None:
+    check_tree(thread)
+    check_in_order(thread)
+    assert thread.tree.lost() == []
+
+
+@given(threads())
+def test_each_branch_id_starts_once_whatever_the_messages_say(thread: Thread) -> None:
+    tree = thread.tree
+    starts = [
+        tree.branch_of(message.id)
+        for message in tree
+        if message.parent_id not in tree
+        or tree.branch_of(message.id) != tree.branch_of(message.parent_id or "")
+    ]
+    assert len(starts) == len(set(starts))
+    assert sum(branch.length for branch in tree.branches()) == len(list(tree.shown()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import random
 import selectors
@@ -23,6 +22,7 @@ from raddle.model.ids import MonotonicIds
 from raddle.model.threads.agent_state import AgentState
 from raddle.model.threads.edits import Author, Editor
 from tests.builders_store import a_store, paths_in
+from tests.file_events import start_child
 
 DEVICE = "aaaaaaaa"
 WRITERS = 4
@@ -99,9 +99,7 @@ class Writers:
         read, write = os.pipe()
         os.set_blocking(read, False)
         self._seed += 1
-        context = multiprocessing.get_context("fork")
-        process = context.Process(target=write_for_ever, args=(self._folder, self._seed, write), daemon=True)
-        process.start()
+        process = start_child(write_for_ever, self._folder, self._seed, write)
         os.close(write)
         self._running[read] = process
         self._half[read] = b""

@@ -26,7 +26,7 @@ _LEAST_END = 6
 Rule = Callable[[Thread], bool]
 
 
-def never(thread: Thread) -> bool:
+def never(_: Thread) -> bool:
     """The rule that holds of no thread."""
     return False
 

@@ -2,14 +2,16 @@
 
 Each worker is handed one task (bytes) at a time and sends any number of answers (bytes) for it. The parent
 reads them as they come, so that it can write while they work. A worker that dies takes its task with it and
-nothing else: the parent says so; what it had sent stays valid.
+nothing else: the parent says so; what it had sent stays valid. A parent that dies takes its workers with it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import multiprocessing
 import multiprocessing.connection
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -28,7 +30,8 @@ _DONE = b""
 def answers(work: Work, tasks: Iterable[bytes], *, processes: int) -> Iterator[bytes]:
     """The answers of all tasks, in the order they arrive; an answer is never empty. Tasks are given out in order.
 
-    With no `processes` the work is done in this one, task by task.
+    With no `processes` the work is done in this one, task by task. StorageError where a worker ended before
+    its work was done.
     """
     if not processes:
         yield from _here(work, tasks)
@@ -48,8 +51,8 @@ def answers(work: Work, tasks: Iterable[bytes], *, processes: int) -> Iterator[b
             )
             process.start()
             there.close()
-            here.send_bytes(task)
             workers[here] = process
+            _hand_over(here, task, process)
         yield from _collect(workers, waiting)
     finally:
         for connection, worker in workers.items():
@@ -81,14 +84,23 @@ def _collect(workers: dict[Connection, BaseProcess], waiting: Iterator[bytes]) -
             if task is None:
                 busy.remove(ready)
             else:
-                ready.send_bytes(task)
+                _hand_over(ready, task, workers[ready])
+
+
+def _hand_over(connection: Connection, task: bytes, process: BaseProcess) -> None:
+    try:
+        connection.send_bytes(task)
+    except OSError as error:
+        raise _died(process) from error
 
 
 def _died(process: BaseProcess) -> StorageError:
     process.join(1)
+    code = process.exitcode
+    how = f"killed by signal {-code}" if code is not None and code < 0 else f"exit code {code}"
     return StorageError(
-        f"a worker process ended before its work was done (exit code {process.exitcode})",
-        "run it again: what was read stays, the rest is read then",
+        f"a worker process ended before its work was done ({how})",
+        "run it again: what was finished stays, the rest is done then",
     )
 
 
@@ -97,12 +109,22 @@ def _serve(connection: Connection, work: Work, inherited: list[Connection]) -> N
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle: it closes the pipe
     for other in inherited:
         other.close()
+    if inherited:
+        _let_go_of_all_but(connection.fileno())
     gc.disable()
-    while True:
-        try:
+    try:
+        while True:
             task = connection.recv_bytes()
-        except EOFError:
-            return
-        work(task, connection.send_bytes)
-        connection.send_bytes(_DONE)
-        gc.collect(0)
+            work(task, connection.send_bytes)
+            connection.send_bytes(_DONE)
+            gc.collect(0)
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        return  # the parent is gone, or wants no more
+
+
+def _let_go_of_all_but(kept: int) -> None:
+    """Close what a fork inherits of its parent's files: a lock would be held for as long as a worker lives."""
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) not in (0, 1, 2, kept):
+            with contextlib.suppress(OSError):  # the listing's own, which is gone
+                os.close(int(name))

@@ -123,7 +123,7 @@ class Stores:
             self.locks,
             self.author,
             changed=self.mark_dirty,
-            report=lambda found: self.report(found),
+            report=self.report,
         )
 
     @functools.cached_property
@@ -134,7 +134,7 @@ class Stores:
         index = SearchIndex(
             self.paths.search_index,
             dirty_list=self.paths.dirty_list,
-            load=lambda thread_id: self.threads.load(thread_id),
+            load=lambda thread_id: self.threads.load(thread_id),  # noqa: PLW0108  made when it is needed
             clock=self.clock,
         )
         reason = index.stale()
@@ -193,6 +193,11 @@ class Stores:
     def resolve(self, prefix: str) -> str:
         """The whole id of the thread that `prefix` begins; NotFound, or Ambiguous with the candidates."""
         return self.threads.resolve(prefix)
+
+    def forget_words(self) -> None:
+        """Leave no word of what was purged in the index: the end of every purge. It rewrites the whole index."""
+        self.index.refresh()
+        self.index.optimize()
 
     def find(self, query: str, *, limit: int, cursor: str = "") -> SearchAnswer:
         """What a query as typed finds here."""
@@ -258,7 +263,7 @@ class Stores:
         for thread_id in thread_ids:
             at = bisect_left(everything, thread_id)
             near = [other for other in everything[max(at - 1, 0) : at + 2] if other != thread_id]
-            shared = max((len(os.path.commonprefix([thread_id, other])) for other in near), default=0)
+            shared = max((_shared(thread_id, other) for other in near), default=0)
             short[thread_id] = thread_id[: max(_SHORT, shared + 1)]
         return short
 
@@ -285,6 +290,13 @@ class Stores:
             git=git,
             is_private=self.rules.makes_private(root, git.remote if git is not None else None),
         )
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters two ids begin with together."""
+    return next(
+        (at for at, (left, right) in enumerate(zip(one, other, strict=False)) if left != right), len(one)
+    )
 
 
 def _current_folder() -> Path:

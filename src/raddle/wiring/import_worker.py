@@ -16,15 +16,16 @@ from msgspec import Struct
 from raddle.actions.importing.importer import Importer, Taken, Write
 from raddle.actions.importing.registry import importer_of
 from raddle.actions.importing.rules import Rules
-from raddle.actions.importing.run import Converted, FileDone, FileProblem
-from raddle.actions.importing.run_plan import SessionPlan
-from raddle.actions.importing.session import KeepBytes, SessionRead, read_session
+from raddle.actions.importing.run import Converted, mistake
+from raddle.actions.importing.run_plan import PURGED, FileProblem, SessionPlan, Task
+from raddle.actions.importing.session import SessionRead, read_session, without_thread
+from raddle.actions.importing.source_reading import KeepBytes, Sources
 from raddle.adapters.agent_homes.discovery import name_of
 from raddle.adapters.agent_homes.source_bytes import SourceBytes
 from raddle.adapters.blobs.directory import BlobDirectory, BlobWriter
 from raddle.adapters.git import read_remote
 from raddle.adapters.local_store.thread_spool import ThreadSpool
-from raddle.model.errors import StorageError
+from raddle.model.errors import RaddleError
 from raddle.model.threads.delta import Delta
 from raddle.model.threads.edits import imported_registers
 from raddle.model.threads.search_fields import IndexRow, index_row
@@ -37,38 +38,47 @@ ROWS_BYTES = 2 << 20
 
 
 class Setup(Struct, frozen=True, kw_only=True):
-    """What a worker is told once."""
+    """What a worker is told once. `purged`: threads that stay gone."""
 
     threads_dir: str
     blobs_dir: str
     rules: Rules
+    purged: frozenset[str] = frozenset()
 
 
 class Rows(Struct, frozen=True, kw_only=True, tag="rows"):
-    """Words of some messages of the session's thread, for the index. `session`: the key that its `Done` has."""
+    """Words of some messages of the session's thread, for the index. `session`: the key of its plan."""
 
     session: str
     rows: list[IndexRow]
 
 
 class Done(Struct, frozen=True, kw_only=True, tag="done"):
-    """The session is read; its rows came before."""
+    """The session is read; its rows came before. No `summary`: it makes no thread."""
 
-    session: str
     converted: Converted
-    summary: ThreadSummary | None
+    summary: ThreadSummary | None = None
+
+
+class Failed(Struct, frozen=True, kw_only=True, tag="failed"):
+    """Nothing can be stored, for this session or any other: the import ends."""
+
+    message: str
+    hint: str
 
 
 encode_answer = msgspec.msgpack.Encoder().encode
-decode_answer = msgspec.msgpack.Decoder(Rows | Done).decode
+decode_answer = msgspec.msgpack.Decoder(Rows | Done | Failed).decode
 encode_task = msgspec.msgpack.Encoder().encode
-decode_task = msgspec.msgpack.Decoder(SessionPlan).decode
+decode_task = msgspec.msgpack.Decoder(Task).decode
 
 
 class BlobSink:
     """Keeps blobs and source segments as they come; messages are somebody else's."""
 
     def __init__(self, blobs: BlobDirectory) -> None:
+        self.put: set[str] = set()
+        """The attachments that were stored."""
         self._blobs = blobs
         self._writer: BlobWriter | None = None
 
@@ -94,7 +104,7 @@ class BlobSink:
     def keep_blobs(self, taken: Taken) -> None:
         """Store the attachments."""
         for blob in taken.blobs:
-            self._blobs.put(blob.body)
+            self.put.add(self._blobs.put(blob.body))
 
 
 class _NewThreadSink(BlobSink):
@@ -110,11 +120,10 @@ class _NewThreadSink(BlobSink):
         self._rows: list[IndexRow] = []
         self._size = 0
 
-    def take(self, taken: Taken) -> None:
+    def take(self, taken: Taken, *, anew: bool = False) -> None:
         """Messages and blobs, as they are finished."""
         self.keep_blobs(taken)
-        self._spool.add(taken.messages)
-        for message in taken.messages:
+        for message in self._spool.add(taken.messages, anew=anew):
             row = index_row(message, _cutter)
             self._rows.append(row)
             self._size += sum(map(len, row.text.texts))
@@ -149,63 +158,84 @@ _cutter = Cutter()
 
 
 def convert_session(setup: Setup, task: bytes, send: Callable[[bytes], None]) -> None:
-    """Convert one session; the answers are `Rows` … and one `Done`."""
-    plan = decode_task(task)
+    """Convert one session; the answers are `Rows` … and one `Done` or `Failed`."""
+    given = decode_task(task)
+    answer: Done | Failed
     try:
-        done = _convert(setup, plan, send)
-    except StorageError as error:
-        problem = FileProblem(path=plan.files[0].path, reason=f"{error.message} ({error.hint})")
-        done = Done(
-            session=_key(plan),
-            converted=Converted(plan=plan, thread_id="", has_news=False, problems=(problem,)),
-            summary=None,
-        )
-    send(encode_answer(done))
+        answer = _convert(setup, given, send)
+    except (BrokenPipeError, ConnectionResetError):
+        raise  # the parent is gone
+    except RaddleError as error:
+        answer = Failed(message=error.message, hint=error.hint)
+    except Exception as error:  # noqa: BLE001
+        problem = mistake(given.plan.files[0].path, error)
+        answer = Done(converted=Converted(plan=given.plan, thread_id="", problems=(problem,)))
+    send(encode_answer(answer))
 
 
-def _convert(setup: Setup, plan: SessionPlan, send: Callable[[bytes], None]) -> Done:
+def _convert(setup: Setup, task: Task, send: Callable[[bytes], None]) -> Done:
+    plan = task.plan
     importer = importer_of(plan.agent)
     spool = ThreadSpool(Path(setup.threads_dir))
-    sink = _NewThreadSink(_key(plan), BlobDirectory(Path(setup.blobs_dir), syncs=False), spool, send)
+    sink = _NewThreadSink(plan.key, BlobDirectory(Path(setup.blobs_dir), syncs=False), spool, send)
+    entries = task.entries
+    sources = Sources(
+        name_of=lambda file: name_of(importer, file),
+        open=SourceBytes,
+        known=lambda path: (entries[path], b"") if path in entries else None,
+    )
     try:
         read = read_session(
-            importer,
-            plan,
-            name_of=lambda file: name_of(importer, file),
-            open_source=SourceBytes,
-            known=lambda path: None,
-            links=None,
-            lookup=lambda message_id: None,
-            sink=sink,
+            importer, plan, sources, sink, links=task.links, lookup=lambda message_id: None
         )
+        if read.thread_id in setup.purged or (plan.is_new and not len(spool)):
+            return Done(converted=_nothing(setup, importer, plan, read, sink))
         if not read.thread_id or not len(spool):
-            return Done(
-                session=_key(plan),
-                converted=converted_of(importer, plan, read, messages=0, has_news=False),
-                summary=None,
-            )
-        frame = Thread(read.thread_id)
-        writes = with_context(read.registers, setup.rules, _remotes)
-        frame.join(Delta(version=1, registers=imported_registers({}, writes)))
-        sink.send_rows()
-        prepared = spool.write(frame)
-        summary = msgspec.structs.replace(frame.summary(), message_count=len(spool))
-        converted = converted_of(
-            importer,
-            plan,
-            read,
-            messages=len(spool),
-            prepared=prepared.name,
-            prepared_bytes=prepared.stat().st_size,
-        )
-        return Done(session=_key(plan), converted=converted, summary=summary)
+            return Done(converted=converted_of(importer, plan, read))
+        return _prepared(setup, importer, plan, read, sink, spool)
     finally:
         sink.drop_segment()
         spool.close()
 
 
-def _key(plan: SessionPlan) -> str:
-    return f"{plan.agent}/{plan.session}"
+def _nothing(
+    setup: Setup, importer: Importer, plan: SessionPlan, read: SessionRead, sink: BlobSink
+) -> Converted:
+    """A session that makes no thread, or one that was purged: of its bytes nothing stays."""
+    converted = converted_of(importer, plan, without_thread(read))
+    if read.thread_id not in setup.purged:
+        return converted
+    files = tuple(
+        msgspec.structs.replace(
+            file, entry=msgspec.structs.replace(file.entry, thread_id=read.thread_id), problems=()
+        )
+        for file in converted.files
+    )
+    dropped = (*converted.dropped, *sink.put)
+    return msgspec.structs.replace(converted, files=files, left_out=PURGED, dropped=dropped)
+
+
+def _prepared(
+    setup: Setup,
+    importer: Importer,
+    plan: SessionPlan,
+    read: SessionRead,
+    sink: _NewThreadSink,
+    spool: ThreadSpool,
+) -> Done:
+    frame = Thread(read.thread_id)
+    writes = with_context(read.registers, setup.rules, _remotes)
+    frame.join(Delta(version=1, registers=imported_registers({}, writes)))
+    sink.send_rows()
+    prepared = spool.write(frame)
+    converted = msgspec.structs.replace(
+        converted_of(importer, plan, read),
+        messages=len(spool),
+        prepared=prepared.name,
+        prepared_bytes=prepared.stat().st_size,
+    )
+    summary = msgspec.structs.replace(frame.summary(), message_count=len(spool))
+    return Done(converted=converted, summary=summary)
 
 
 def with_context(registers: tuple[Write, ...], rules: Rules, remotes: Remotes) -> list[Write]:
@@ -218,37 +248,25 @@ def with_context(registers: tuple[Write, ...], rules: Rules, remotes: Remotes) -
     if remote and "git_remote_url" not in values:
         writes.append(("git_remote_url", n, remote))
     if rules.makes_private(workspace if isinstance(workspace, str) else None, remote):
-        writes += [("is_private", n, True), ("visibility", n, "private")]
+        writes += private_writes(n)
     return writes
 
 
-def converted_of(
-    importer: Importer,
-    plan: SessionPlan,
-    read: SessionRead,
-    *,
-    messages: int,
-    prepared: str = "",
-    prepared_bytes: int = 0,
-    has_news: bool = True,
-    is_new: bool = False,
-) -> Converted:
-    """What was read, as the run wants it."""
-    problems: tuple[FileProblem, ...] = ()
+def private_writes(n: int) -> tuple[Write, Write]:
+    """What makes a thread private from its first byte; `n` in microseconds."""
+    return ("is_private", n, True), ("visibility", n, "private")
+
+
+def converted_of(importer: Importer, plan: SessionPlan, read: SessionRead) -> Converted:
+    """What was read, as the run wants it, but for what it did to a thread."""
+    problems = list(read.problems)
     if read.other_agent:
         reason = f"this is a session of {read.other_agent}, not of {importer.label}: not read here"
-        problems = (FileProblem(path=plan.files[0].path, reason=reason),)
+        problems.append(FileProblem(path=plan.files[0].path, reason=reason))
     return Converted(
         plan=plan,
         thread_id=read.thread_id,
-        files=tuple(
-            FileDone(entry=file.entry, state=file.state, segment=file.segment, problems=file.problems)
-            for file in read.files
-        ),
-        prepared=prepared,
-        prepared_bytes=prepared_bytes,
-        messages=messages,
-        has_news=has_news,
-        is_new=is_new,
-        problems=problems,
+        files=read.files,
+        problems=tuple(problems),
+        dropped=read.dropped,
     )

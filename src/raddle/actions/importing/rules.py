@@ -78,8 +78,8 @@ def _text(literal: bytes) -> str:
 
 
 def _matches(name: str | None, glob: str) -> bool:
-    """A glob names a folder and all that lies below it; `*` also crosses slashes."""
+    """A glob names a folder and all that lies below it, with or without `/**`; `*` also crosses slashes."""
     if name is None:
         return False
-    pattern = glob.rstrip("/")
-    return fnmatchcase(name, pattern) or fnmatchcase(name, pattern + "/*")
+    pattern = glob.rstrip("/").removesuffix("/**") or "/"
+    return fnmatchcase(name, pattern) or fnmatchcase(name, pattern.rstrip("/") + "/*")

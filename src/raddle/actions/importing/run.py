@@ -7,74 +7,45 @@ whatever is read again joins into what is there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from msgspec import Struct
 
-from raddle.actions.importing.importer import Problem
-from raddle.actions.importing.run_plan import Plan, Segment, SessionPlan, SourceEntry, SourceFile, plan_import
-from raddle.model.errors import FormatError, StorageError
+from raddle.actions.importing.run_plan import FileProblem, LeftOut, Plan, Segment, SessionPlan, SourceEntry
+from raddle.actions.importing.source_reading import FileRead
+from raddle.model.errors import RaddleError
 
 BATCH_BYTES = 48 << 20
 """Thread files of about this size take their places together, with one sync."""
+
+BATCH_SESSIONS = 64
+"""So many sessions that were joined are noted together."""
 
 Progress = Callable[[int, int, int], None]
 """(bytes read, bytes to read, messages so far)."""
 
 
-class FileProblem(Struct, frozen=True, kw_only=True):
-    """What could not be read as it stands: the file, its line (None: the file as a whole), and the reason."""
-
-    path: str
-    line: int | None = None
-    reason: str
-
-
-class LeftOut(Struct, frozen=True, kw_only=True):
-    """A file that a rule, or an earlier purge, kept out."""
-
-    path: str
-    reason: str
-
-
-class FileDone(Struct, frozen=True, kw_only=True):
-    """A file that was read: its ledger entry, the importer's state, its new segment, its problems."""
-
-    entry: SourceEntry
-    state: bytes
-    segment: Segment | None
-    problems: tuple[Problem, ...]
-
-
 class Converted(Struct, frozen=True, kw_only=True):
-    """A session read. `prepared`: names what the bulk converter made of a thread that was not there, for
-    `Threads.place`; empty where it was joined already. `is_new`, `has_news`: what it did to the thread."""
+    """A session read. `prepared`: names what the bulk converter made of a thread, for `Desk.place`; empty where
+    it was joined already, or makes none. `is_new`, `has_news`: what it did to the thread. `messages`: new ones.
+    `dropped`: blobs that were stored on the way and belong to no thread."""
 
     plan: SessionPlan
     thread_id: str
-    files: tuple[FileDone, ...] = ()
+    files: tuple[FileRead, ...] = ()
     prepared: str = ""
     prepared_bytes: int = 0
     messages: int = 0
     is_new: bool = False
-    has_news: bool = True
+    has_news: bool = False
     left_out: str = ""
     problems: tuple[FileProblem, ...] = ()
-    other_agent: str = ""
+    dropped: tuple[str, ...] = ()
 
 
 class Ledger(Protocol):
     """What was read before."""
-
-    def entries(self, agent: str | None = None) -> dict[str, SourceEntry]:
-        """Path -> entry."""
-
-    def purged(self) -> set[str]:
-        """Threads that no import brings back."""
-
-    def note_purged(self, thread_id: str, *, is_purged: bool = True) -> None:
-        """Keep a thread gone, or let it come back."""
 
     def record(
         self,
@@ -88,7 +59,7 @@ class Desk(Protocol):
     """Reads sessions and stores what they become."""
 
     def convert(self, sessions: Sequence[SessionPlan]) -> Iterator[Converted]:
-        """Sessions never read before, in bulk, each as it is done."""
+        """Sessions read from their start, in bulk, each as it is done."""
 
     def can_convert(self, session: SessionPlan) -> bool:
         """Is it one for `convert`? All others are for `join`."""
@@ -98,11 +69,11 @@ class Desk(Protocol):
 
     def place(self, batch: Sequence[Converted]) -> list[Converted]:
         """Put prepared threads in their places and into the index, durably; one whose thread is there by now is
-        joined. What was done, `is_new` and `has_news` set."""
+        joined. What was done, `messages`, `is_new` and `has_news` set."""
 
 
 class AgentCounts(Struct, kw_only=True):
-    """Sessions of one agent, by what became of them; `partial`: of the others, those with problems."""
+    """Sessions of one agent, by what became of them; `partial`: how many of all have problems."""
 
     agent: str
     new: int = 0
@@ -113,8 +84,7 @@ class AgentCounts(Struct, kw_only=True):
 
 
 class ImportReport(Struct, kw_only=True):
-    """What an import did. `threads`: new ones. `messages`: that were not there before (an estimate by reading for
-    new threads: exact)."""
+    """What an import did. `threads`: new ones. `messages`: that were not there before."""
 
     agents: dict[str, AgentCounts]
     threads: int = 0
@@ -123,102 +93,120 @@ class ImportReport(Struct, kw_only=True):
     left_out: list[LeftOut]
 
 
-def plan_of(
-    found: Iterable[SourceFile],
-    known: Mapping[str, SourceEntry],
-    leaves_out: Callable[[str], str],
-) -> tuple[Plan, list[LeftOut]]:
-    """The plan over the files that no rule on paths leaves out, and those that one does."""
-    kept: list[SourceFile] = []
-    left_out: list[LeftOut] = []
-    for file in found:
-        reason = leaves_out(file.path)
-        if reason:
-            left_out.append(LeftOut(path=file.path, reason=reason))
-        else:
-            kept.append(file)
-    return plan_import(kept, known), left_out
-
-
-def run_import(
-    plan: Plan, left_out: Iterable[LeftOut], ledger: Ledger, desk: Desk, progress: Progress
-) -> ImportReport:
-    """Carry `plan` out; what it did."""
-    report = ImportReport(agents={}, problems=[], left_out=list(left_out))
-    for agent, count in plan.unchanged.items():
-        _counts(report, agent).unchanged += count
-    total = sum(session.size for session in plan.sessions)
-    done = 0
-    batch: list[Converted] = []
-
-    def settle() -> None:
-        for converted in desk.place(batch):
-            _note(report, ledger, converted)
-        batch.clear()
-
+def run_import(plan: Plan, ledger: Ledger, desk: Desk, progress: Progress) -> ImportReport:
+    """Carry `plan` out; what it did. What was stored is noted even where the run breaks off."""
+    run = _Run(plan, ledger, desk, progress)
     new = [session for session in plan.sessions if desk.can_convert(session)]
     others = [session for session in plan.sessions if not desk.can_convert(session)]
     try:
-        for converted in desk.convert(new) if new else ():
-            done += converted.plan.size
-            if converted.prepared:
-                if any(other.thread_id == converted.thread_id for other in batch):
-                    settle()
-                batch.append(converted)
-                if sum(other.prepared_bytes for other in batch) > BATCH_BYTES:
-                    settle()
-            else:
-                _note(report, ledger, converted)
-            progress(done, total, report.messages + sum(other.messages for other in batch))
+        if new:
+            run.convert(new)
+        run.join(others)
     finally:
-        settle()
-    for session in others:
-        _note(report, ledger, _joined(desk, session))
-        done += session.size
-        progress(done, total, report.messages)
-    return report
+        run.settle()
+    return run.report
 
 
-def _joined(desk: Desk, session: SessionPlan) -> Converted:
-    """A session that cannot be read costs itself, not the import."""
-    try:
-        return desk.join(session)
-    except (StorageError, FormatError) as error:
-        problem = FileProblem(path=session.files[0].path, reason=f"{error.message} ({error.hint})")
-        return Converted(plan=session, thread_id="", has_news=False, problems=(problem,))
+def mistake(path: str, error: Exception) -> FileProblem:
+    """A bug met in one file, as its problem: the file costs itself, and whoever mends the bug knows where it is."""
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    where = ""
+    if at is not None:
+        where = f" in {at.tb_frame.f_code.co_filename.rpartition('/')[2]}, line {at.tb_lineno}"
+    reason = f"not read: raddle made a mistake ({type(error).__name__}{where}); please report it"
+    return FileProblem(path=path, reason=reason)
 
 
-def _note(report: ImportReport, ledger: Ledger, converted: Converted) -> None:
-    """Into the ledger first, then into the report."""
-    ledger.record(
-        ((file.entry, file.state or None) for file in converted.files),
-        ((file.entry.path, file.segment) for file in converted.files if file.segment is not None),
-    )
-    counts = _counts(report, converted.plan.agent)
-    problems = [
-        FileProblem(path=file.entry.path, line=problem.line, reason=problem.reason)
-        for file in converted.files
-        for problem in file.problems
-    ]
-    problems.extend(converted.problems)
-    report.problems.extend(problems)
-    if converted.left_out:
-        report.left_out.extend(
-            LeftOut(path=file.path, reason=converted.left_out) for file in converted.plan.files
+class _Run:
+    """One call of `run_import`: what is stored and not yet noted, and the report so far."""
+
+    def __init__(self, plan: Plan, ledger: Ledger, desk: Desk, progress: Progress) -> None:
+        self.report = ImportReport(agents={}, problems=list(plan.problems), left_out=list(plan.left_out))
+        for agent, count in plan.unchanged.items():
+            self._counts(agent).unchanged += count
+        self._ledger = ledger
+        self._desk = desk
+        self._progress = progress
+        self._total = sum(session.size for session in plan.sessions)
+        self._done = 0
+        self._prepared: list[Converted] = []
+        self._stored: list[Converted] = []
+
+    def convert(self, sessions: Sequence[SessionPlan]) -> None:
+        """Sessions never read before."""
+        for converted in self._desk.convert(sessions):
+            if not converted.prepared:
+                self._stored.append(converted)
+            else:
+                if any(other.thread_id == converted.thread_id for other in self._prepared):
+                    self.settle()
+                self._prepared.append(converted)
+                if sum(other.prepared_bytes for other in self._prepared) > BATCH_BYTES:
+                    self.settle()
+            self._advance(converted.plan)
+
+    def join(self, sessions: Sequence[SessionPlan]) -> None:
+        """Sessions whose threads may be there; one that cannot be joined costs itself."""
+        for session in sessions:
+            try:
+                converted = self._desk.join(session)
+            except RaddleError as error:
+                problem = FileProblem(path=session.files[0].path, reason=f"{error.message} ({error.hint})")
+                converted = Converted(plan=session, thread_id="", problems=(problem,))
+            except Exception as error:  # noqa: BLE001
+                converted = Converted(
+                    plan=session, thread_id="", problems=(mistake(session.files[0].path, error),)
+                )
+            self._stored.append(converted)
+            if len(self._stored) >= BATCH_SESSIONS:
+                self.settle()
+            self._advance(session)
+
+    def settle(self) -> None:
+        """Store what is prepared, and note all that is stored: in the ledger first, then in the report."""
+        prepared, self._prepared = self._prepared, []
+        if prepared:
+            self._stored += self._desk.place(prepared)
+        stored, self._stored = self._stored, []
+        files = [(converted, file) for converted in stored for file in converted.files]
+        self._ledger.record(
+            ((file.entry, file.state or None) for _, file in files),
+            ((file.entry.path, file.segment) for _, file in files if file.segment is not None),
         )
-        return
-    if converted.is_new:
-        counts.new += 1
-        report.threads += 1
-    elif converted.has_news:
-        counts.grown += 1
-    else:
-        counts.unchanged += 1
-    if problems:
-        counts.partial += 1
-    counts.messages += converted.messages
-    report.messages += converted.messages
+        for converted in stored:
+            self._tell(converted)
 
+    def _advance(self, session: SessionPlan) -> None:
+        self._done += session.size
+        waiting = sum(other.messages for other in (*self._prepared, *self._stored))
+        self._progress(self._done, self._total, self.report.messages + waiting)
 
-def _counts(report: ImportReport, agent: str) -> AgentCounts:
-    return report.agents.setdefault(agent, AgentCounts(agent=agent))
+    def _tell(self, converted: Converted) -> None:
+        report, counts = self.report, self._counts(converted.plan.agent)
+        problems = [
+            FileProblem(path=file.entry.path, line=problem.line or None, reason=problem.reason)
+            for file in converted.files
+            for problem in file.problems
+        ]
+        problems.extend(converted.problems)
+        report.problems.extend(problems)
+        counts.partial += bool(problems)
+        if converted.left_out:
+            report.left_out.extend(
+                LeftOut(path=file.path, reason=converted.left_out) for file in converted.plan.files
+            )
+            return
+        if converted.is_new:
+            counts.new += 1
+            report.threads += 1
+        elif converted.has_news:
+            counts.grown += 1
+        elif converted.thread_id:
+            counts.unchanged += 1
+        counts.messages += converted.messages
+        report.messages += converted.messages
+
+    def _counts(self, agent: str) -> AgentCounts:
+        return self.report.agents.setdefault(agent, AgentCounts(agent=agent))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
+import msgspec
 from msgspec import Struct
 
 from raddle.actions.importing.importer import Links
@@ -79,6 +80,13 @@ class SourceEntry(Struct, frozen=True, kw_only=True):
     is_unplaced: bool = False
     """A part whose starting call was not found yet."""
     problems: int = 0
+
+
+def unread(entry: SourceEntry) -> SourceEntry:
+    """The same as if nothing of it had been read, but for its generation: its thread is gone, and wanted again."""
+    return msgspec.structs.replace(
+        entry, thread_id="", size=-1, read_to=0, lines=0, head="", tail="", is_unplaced=False
+    )
 
 
 class Segment(Struct, frozen=True, kw_only=True):
@@ -201,8 +209,9 @@ def _groups(files: Iterable[SourceFile], known: Mapping[str, SourceEntry]) -> li
     groups: list[_Group] = []
     for key, members in sessions.items():
         entries = remembered.get(key, [])
-        mains = sorted({one.path for one in (*members, *entries) if one.is_main})
-        home_of = _home_finder(mains, is_named=bool(key[1]))
+        mains = {file.path for file in members if file.is_main}
+        mains |= {entry.path for entry in entries if entry.is_main}
+        home_of = _home_finder(sorted(mains), is_named=bool(key[1]))
         by_home: dict[str, _Group] = {}
         for file in members:
             by_home.setdefault(home_of(file.path), _Group([], [])).files.append(file)

@@ -2,263 +2,247 @@
 
 Pure: bytes come through the port `OpenSource`, what is found goes to a `Sink`. Whether a file grew, was
 rewritten or is new is decided here, by its bytes; so is when a reading that went on from a state has to be
-thrown away and begun anew.
+thrown away and begun anew, and when a part that was read too early is read again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
 
-from raddle.actions.importing.importer import (
-    Ending,
-    Importer,
-    Links,
-    Lookup,
-    Problem,
-    Reader,
-    SourceName,
-    Taken,
-    Write,
-)
-from raddle.actions.importing.run_plan import Segment, SessionPlan, SourceEntry, SourceFile
-
-KeepBytes = Callable[[bytes], None]
+from raddle.actions.importing.importer import Ending, Importer, Links, Lookup, Taken, Write
+from raddle.actions.importing.run_plan import FileProblem, SessionPlan, SourceEntry, SourceFile
+from raddle.actions.importing.source_reading import FileRead, Pass, Sink, SourceError, Sources
 
 LARGEST_GROWTH_BYTES = 64 << 20
 """More new bytes than this are read from the start instead: a reading that goes on holds its messages until
 it knows that they are right."""
 
 
-class Lines(Struct, frozen=True):
-    """Whole lines (without their ends), the number of the first (from 1), and the offset after the last."""
-
-    lines: list[bytes]
-    first: int
-    read_to: int
-
-
-class TooLong(Struct, frozen=True):
-    """A line that was passed over: its number, its size in bytes, and the offset after it."""
-
-    number: int
-    size: int
-    read_to: int
-
-
-class Tail(Struct, frozen=True):
-    """What stands after the last line end: a record that has none yet, or one that is still being written."""
-
-    data: bytes
-
-
-class OpenSource(Protocol):
-    """A source file, open for reading."""
-
-    def grew_from(self, entry: SourceEntry) -> bool:
-        """Does what was read before still stand there?"""
-
-    def head(self, read_to: int) -> str:
-        """Hash of its beginning, to know it again."""
-
-    def tail(self, read_to: int) -> str:
-        """Hash of what stands before `read_to`."""
-
-    def read(self, start: int, first: int, keep: KeepBytes) -> Iterator[Lines | TooLong | Tail]:
-        """Its lines from `start` on, in batches; every byte read goes to `keep`."""
-
-    def close(self) -> None:
-        """Let go of it."""
-
-
-class Sink(Protocol):
-    """Where one session's findings go."""
-
-    def take(self, taken: Taken) -> None:
-        """Messages and attachments, as they are finished."""
-
-    def begin_segment(self) -> KeepBytes:
-        """Start keeping source bytes: each call of what is returned adds some."""
-
-    def end_segment(self) -> str:
-        """The SHA-256 (64 hex) under which the bytes since `begin_segment` were kept."""
-
-
-class FileRead(Struct, frozen=True, kw_only=True):
-    """What became of one file: its new ledger entry (without a thread yet), the importer's state, its segment."""
-
-    entry: SourceEntry
-    state: bytes
-    segment: Segment | None
-    problems: tuple[Problem, ...]
-    grew: bool
-    """It went on from where it was read to before."""
-
-
 class SessionRead(Struct, frozen=True, kw_only=True):
-    """A session's files read. `thread_id` is empty where they hold none; `other_agent`: whose they are then."""
+    """A session's files read. `thread_id` is empty where they hold none; `other_agent`: whose they are then.
 
-    thread_id: str
-    registers: tuple[Write, ...]
-    files: tuple[FileRead, ...]
+    `problems`: files that could not be read. `dropped`: blobs of source bytes that belong to no thread.
+    `is_too_large`: nothing was read, because a file of more than `largest` bytes had to be read from its start.
+    """
+
+    thread_id: str = ""
+    registers: tuple[Write, ...] = ()
+    files: tuple[FileRead, ...] = ()
+    problems: tuple[FileProblem, ...] = ()
+    dropped: tuple[str, ...] = ()
     other_agent: str = ""
+    is_too_large: bool = False
 
 
 def read_session(
     importer: Importer,
     plan: SessionPlan,
+    sources: Sources,
+    sink: Sink,
     *,
-    name_of: Callable[[SourceFile], SourceName],
-    open_source: Callable[[str], OpenSource],
-    known: Callable[[str], tuple[SourceEntry, bytes] | None],
     links: Links | None,
     lookup: Lookup,
-    sink: Sink,
+    largest: int | None = None,
 ) -> SessionRead:
-    """Read what `plan` names. `known`: path -> ledger entry and state. `links`: what the main file told, where
-    it is not read now."""
-    files: list[FileRead] = []
-    registers: list[Write] = []
-    thread_id = other_agent = ""
-    told = links
-    unplaced: list[SourceFile] = []
-    for file in plan.files:
-        read, ending = _read_file(
-            importer, file, name_of(file), open_source, known(file.path), told, lookup, sink
-        )
-        told = ending.links if told is None else told.joined(ending.links)
-        if file.is_main or not thread_id:
-            thread_id = thread_id or ending.thread_id
-            other_agent = other_agent or ending.other_agent
-        registers.extend(ending.registers)
-        files.append(read)
-    files = [
-        msgspec.structs.replace(
-            file, entry=_of_thread(file.entry, thread_id), segment=_segment(file, thread_id)
-        )
-        for file in files
-    ]
-    return SessionRead(
-        thread_id=thread_id, registers=tuple(registers), files=tuple(files), other_agent=other_agent
-    )
+    """Read what `plan` names. `links`: what the session's files told when they were read before.
 
-
-def _of_thread(entry: SourceEntry, thread_id: str) -> SourceEntry:
-    return msgspec.structs.replace(entry, thread_id=thread_id)
-
-
-def _segment(file: FileRead, thread_id: str) -> Segment | None:
-    return None if file.segment is None else msgspec.structs.replace(file.segment, thread_id=thread_id)
-
-
-def _read_file(
-    importer: Importer,
-    file: SourceFile,
-    name: SourceName,
-    open_source: Callable[[str], OpenSource],
-    known: tuple[SourceEntry, bytes] | None,
-    links: Links | None,
-    lookup: Lookup,
-    sink: Sink,
-) -> tuple[FileRead, Ending]:
-    source = open_source(file.path)
+    `largest`: of a file that is read from its start here; None: whatever there is.
+    """
+    reading = _Reading(importer, sources, sink, links=links, lookup=lookup, largest=largest)
     try:
-        entry, state = known or (None, b"")
-        goes_on = entry is not None and source.grew_from(entry)
-        generation = 0 if entry is None else entry.generation + (0 if goes_on else 1)
-        if entry is not None and goes_on and state and file.size - entry.read_to <= LARGEST_GROWTH_BYTES:
-            reader = importer.open(name, state=state, links=links, lookup=lookup)
-            held: list[Taken] = []
-            read, ending = _run(
-                reader, source, file, entry.read_to, entry.lines, generation, held.append, sink
-            )
-            if not ending.needs_whole:
-                for taken in held:
-                    sink.take(taken)
-                return msgspec.structs.replace(read, grew=True), ending
-        start_of_new = entry.read_to if entry is not None and goes_on else 0
-        reader = importer.open(name, links=links, lookup=lookup)
-        return _run(reader, source, file, 0, 0, generation, sink.take, sink, keep_from=start_of_new)
-    finally:
-        source.close()
+        for file in plan.files:
+            reading.read(file)
+        reading.place(plan.unplaced)
+    except _TooLarge:
+        sink.drop_segment()
+        return SessionRead(is_too_large=True)
+    return reading.result()
 
 
-def _run(
-    reader: Reader,
-    source: OpenSource,
-    file: SourceFile,
-    start: int,
-    lines_before: int,
-    generation: int,
-    take: Callable[[Taken], None],
-    sink: Sink,
-    *,
-    keep_from: int = 0,
-) -> tuple[FileRead, Ending]:
-    """Feed `reader` the file from `start` on; bytes from `keep_from` (or `start`) on are kept as a segment."""
-    keep_from = max(start, keep_from)
-    kept = _Kept(sink.begin_segment(), skip=keep_from - start)
-    read_to, lines, tail = start, lines_before, b""
-    for batch in source.read(start, lines_before + 1, kept.add):
-        match batch:
-            case Lines():
-                reader.feed(batch.lines)
-                read_to, lines = batch.read_to, batch.first + len(batch.lines) - 1
-            case TooLong():
-                reader.skip_line(f"a line of {batch.size:,} bytes is too long to read; its bytes are kept")
-                read_to, lines = batch.read_to, batch.number
-            case Tail():
-                tail = batch.data
-        take(reader.take())
-    ending = reader.finish(tail)
-    take(reader.take())
-    sha256 = sink.end_segment()
-    segment = Segment(
-        generation=generation, start=keep_from, end=keep_from + kept.size, sha256=sha256, thread_id=""
-    )
-    entry = SourceEntry(
-        path=file.path,
-        agent=file.agent,
-        session=file.session,
+def without_thread(read: SessionRead) -> SessionRead:
+    """The same where it makes no thread: of its files nothing is kept, so one that changes is read from its start."""
+    segments = (file.segment for file in read.files)
+    dropped = (segment.sha256 for segment in segments if segment is not None)
+    return msgspec.structs.replace(
+        read,
         thread_id="",
-        size=file.size,
-        mtime_ns=file.mtime_ns,
-        inode=file.inode,
-        read_to=read_to,
-        lines=lines,
-        head=source.head(read_to),
-        tail=source.tail(read_to),
-        generation=generation,
-        problems=len(reader.problems),
-    )
-    return (
-        FileRead(
-            entry=entry,
-            state=ending.state,
-            segment=segment if kept.size else None,
-            problems=tuple(reader.problems),
-            grew=False,
-        ),
-        ending,
+        registers=(),
+        files=tuple(_blank(file) for file in read.files),
+        dropped=(*read.dropped, *dropped),
     )
 
 
-class _Kept:
-    """Passes bytes on to the segment, but for the first `skip`, which an earlier segment holds."""
+def _blank(file: FileRead) -> FileRead:
+    entry = msgspec.structs.replace(
+        file.entry, thread_id="", read_to=0, lines=0, head="", tail="", is_unplaced=False
+    )
+    return msgspec.structs.replace(file, entry=entry, state=b"", segment=None)
 
-    def __init__(self, keep: KeepBytes, *, skip: int) -> None:
-        self._keep = keep
-        self._skip = skip
-        self.size = 0
 
-    def add(self, data: bytes) -> None:
-        if self._skip >= len(data):
-            self._skip -= len(data)
+class _TooLarge(Exception):
+    """A whole reading is needed and not allowed here."""
+
+
+class _Early(NamedTuple):
+    """A part that was read before its starting call was known: with which links, and how far it was read."""
+
+    file: SourceFile
+    given: Links | None
+    end: int
+
+
+class _Reading:
+    """One call of `read_session`."""
+
+    def __init__(
+        self,
+        importer: Importer,
+        sources: Sources,
+        sink: Sink,
+        *,
+        links: Links | None,
+        lookup: Lookup,
+        largest: int | None,
+    ) -> None:
+        self._importer = importer
+        self._sources = sources
+        self._before = links
+        self._told = links
+        self._lookup = lookup
+        self._sink = sink
+        self._largest = largest
+        self._thread_id = ""
+        self._other_agent = ""
+        self._registers: list[Write] = []
+        self._files: dict[str, FileRead] = {}
+        self._early: list[_Early] = []
+        self._problems: list[FileProblem] = []
+
+    def read(self, file: SourceFile) -> None:
+        """Read what is new of a file."""
+        given = None if file.is_main else self._told
+        try:
+            read, ending = self._read(file, given)
+        except SourceError as error:
+            self._sink.drop_segment()
+            self._problems.append(FileProblem(path=file.path, reason=error.message))
             return
-        new = data[self._skip :] if self._skip else data
-        self._skip = 0
-        self.size += len(new)
-        self._keep(new)
+        self._told = ending.links if self._told is None else ending.links.joined(self._told)
+        self._thread_id = self._thread_id or ending.thread_id
+        self._other_agent = self._other_agent or ending.other_agent
+        self._registers.extend(ending.registers)
+        self._files[file.path] = read
+        if read.entry.is_unplaced:
+            given = given if ending.is_unplaced else self._before
+            self._early.append(_Early(file, given, _end_of(read)))
+
+    def place(self, unplaced: tuple[SourceFile, ...]) -> None:
+        """Read parts again that were read too early, once more is known: `unplaced` ones in an earlier run.
+
+        Agents start agents, so a part that finds its place may move others; a round for each is enough.
+        """
+        early = [*self._early, *(_Early(file, self._before, file.size) for file in unplaced)]
+        for _ in range(len(early) + 1):
+            told = self._told
+            early = [self._again(one, told) if one.given != told else one for one in early]
+            if self._told == told:
+                return
+
+    def result(self) -> SessionRead:
+        """What came of it."""
+        thread_id = self._thread_id or self._thread_before()
+        read = SessionRead(
+            thread_id=thread_id,
+            registers=tuple(self._registers),
+            files=tuple(_of_thread(file, thread_id) for file in self._files.values()),
+            problems=tuple(self._problems),
+            other_agent="" if thread_id else self._other_agent,
+        )
+        return read if thread_id else without_thread(read)
+
+    def _thread_before(self) -> str:
+        """The thread that these files had, when they hold none any more: a source that was emptied."""
+        entries = [known[0] for path in self._files if (known := self._sources.known(path)) is not None]
+        return next((entry.thread_id for entry in entries if entry.thread_id), "")
+
+    def _read(self, file: SourceFile, given: Links | None) -> tuple[FileRead, Ending]:
+        entry, state = self._sources.known(file.path) or (None, b"")
+        source = self._sources.open(file.path)
+        try:
+            goes_on = entry is not None and source.grew_from(entry)
+            name = self._sources.name_of(file)
+            end = None
+            if entry is not None and goes_on and state and file.size - entry.read_to <= LARGEST_GROWTH_BYTES:
+                reader = self._importer.open(name, state=state, links=given, lookup=self._lookup)
+                read, ending = self._go_on(Pass(reader, source, file, entry.generation, self._sink), entry)
+                if not ending.needs_whole:
+                    return read, ending
+                end = _end_of(read)  # so that the bytes kept are the same, should it grow meanwhile
+            self._check_size(file)
+            generation = 0 if entry is None else entry.generation + (not goes_on)
+            reader = self._importer.open(name, links=given, lookup=self._lookup)
+            start_of_new = entry.read_to if entry is not None and goes_on else 0
+            whole = Pass(reader, source, file, generation, self._sink)
+            return whole.run(self._sink.take, keep_from=start_of_new, end=end)
+        finally:
+            source.close()
+
+    def _check_size(self, file: SourceFile) -> None:
+        if self._largest is not None and file.size > self._largest:
+            raise _TooLarge
+
+    def _go_on(self, growth: Pass, entry: SourceEntry) -> tuple[FileRead, Ending]:
+        """Read on where the last reading ended; nothing is handed on before it is known to be right."""
+        held: list[Taken] = []
+        read, ending = growth.run(held.append, start=entry.read_to, lines_before=entry.lines)
+        if not ending.needs_whole:
+            for taken in held:
+                self._sink.take(taken)
+        if entry.is_unplaced:
+            unplaced = msgspec.structs.replace(read.entry, is_unplaced=True)
+            read = msgspec.structs.replace(read, entry=unplaced)
+        return read, ending
+
+    def _again(self, early: _Early, told: Links | None) -> _Early:
+        """Read a part from its start to where it was read, with more links; its bytes are kept already."""
+        file = early.file
+        self._check_size(file)
+        read = self._files.get(file.path)
+        entry = read.entry if read is not None else (self._sources.known(file.path) or (None, b""))[0]
+        assert entry is not None
+        try:
+            source = self._sources.open(file.path)
+            try:
+                reader = self._importer.open(self._sources.name_of(file), links=told, lookup=self._lookup)
+                again = Pass(reader, source, file, entry.generation, None)
+                found, ending = again.run(self._take_anew, end=early.end)
+            finally:
+                source.close()
+        except SourceError as error:
+            self._problems.append(FileProblem(path=file.path, reason=error.message))
+            return early._replace(given=told)
+        self._told = ending.links if self._told is None else ending.links.joined(self._told)
+        self._registers.extend(ending.registers)
+        segment, problems = (read.segment, found.problems) if read is not None else (None, ())
+        self._files[file.path] = msgspec.structs.replace(found, segment=segment, problems=problems)
+        return early._replace(given=told)
+
+    def _take_anew(self, taken: Taken) -> None:
+        self._sink.take(taken, anew=True)
+
+
+def _end_of(read: FileRead) -> int:
+    """To where the file's bytes were read, an unfinished line included."""
+    return read.entry.read_to if read.segment is None else read.segment.end
+
+
+def _of_thread(file: FileRead, thread_id: str) -> FileRead:
+    segment = file.segment
+    return msgspec.structs.replace(
+        file,
+        entry=msgspec.structs.replace(file.entry, thread_id=thread_id),
+        segment=None if segment is None else msgspec.structs.replace(segment, thread_id=thread_id),
+    )

@@ -1,7 +1,7 @@
-"""The bytes of another agent's file, read in whole lines, in bounded memory, and never written to.
+r"""The bytes of another agent's file, read in whole lines, in bounded memory, and never written to.
 
-Lines end at `\\n` only: other line separators stand inside records. What is read is what was there when the
-file was opened; a file that is still being written gives its last, unfinished line the next time.
+Lines end at `\n` only: other line separators stand inside records. A file that is still being written gives
+its last, unfinished line the next time.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 from raddle.actions.importing.importer import MAX_LINE_BYTES
 from raddle.actions.importing.run_plan import HEAD_BYTES, SourceEntry
-from raddle.actions.importing.session import KeepBytes, Lines, Tail, TooLong
+from raddle.actions.importing.source_reading import KeepBytes, Lines, SourceError, Tail, TooLong
 from raddle.adapters.files import storage_error
 
 CHUNK_BYTES = 1 << 20
@@ -25,10 +26,7 @@ class SourceBytes:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        try:
-            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError as error:
-            raise storage_error(error, Path(path), "read") from error
+        self._fd = _open(path)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -36,6 +34,8 @@ class SourceBytes:
 
     def grew_from(self, entry: SourceEntry) -> bool:
         """Does the part that was read before still stand there? (Its beginning and its end are compared.)"""
+        if not entry.read_to:
+            return True
         if os.fstat(self._fd).st_size < entry.read_to:
             return False
         return self.head(entry.read_to) == entry.head and self.tail(entry.read_to) == entry.tail
@@ -49,55 +49,109 @@ class SourceBytes:
         start = max(0, read_to - HEAD_BYTES)
         return _hash(self._pread(start, read_to - start))
 
+    def read(
+        self, start: int, first: int, keep: KeepBytes, *, end: int | None = None
+    ) -> Iterator[Lines | TooLong | Tail]:
+        """Lines from the offset `start`, which is line `first`, to `end` (None: the end of the file), in batches.
+
+        Every byte that is read goes to `keep`, those of a line that is too long (`MAX_LINE_BYTES`) and of the
+        tail too.
+        """
+        number, offset, dropped = first, start, 0
+        carry: list[bytes] = []
+        for chunk in self._chunks(start, end):
+            cut = chunk.rfind(b"\n") + 1
+            if not cut:
+                carry.append(chunk)
+                if dropped or sum(map(len, carry)) > MAX_LINE_BYTES:
+                    dropped += _give_up(carry, keep)
+                continue
+            whole = b"".join((*carry, chunk[:cut]))
+            carry = [chunk[cut:]] if cut < len(chunk) else []
+            keep(whole)
+            lines = whole.split(b"\n")
+            lines.pop()  # what stands after the last line end: nothing
+            offset += len(whole)
+            if dropped:
+                size = dropped + len(lines.pop(0))
+                offset += dropped
+                yield TooLong(number, size, offset - sum(len(line) + 1 for line in lines))
+                number, dropped = number + 1, 0
+            if lines:
+                del whole
+                yield Lines(lines, number, offset)
+                number += len(lines)
+        if dropped:
+            yield TooLong(number, dropped + _give_up(carry, keep), offset, is_ended=False)
+        elif carry:
+            tail = b"".join(carry)
+            keep(tail)
+            yield Tail(tail)
+
+    def _chunks(self, start: int, end: int | None) -> Iterator[bytes]:
+        with contextlib.suppress(AttributeError, OSError):  # advice only; not every system or file takes it
+            os.posix_fadvise(self._fd, start, 0, os.POSIX_FADV_SEQUENTIAL)
+        position = start
+        while end is None or position < end:
+            chunk = self._pread(position, CHUNK_BYTES if end is None else min(CHUNK_BYTES, end - position))
+            if not chunk:
+                return
+            position += len(chunk)
+            yield chunk
+
     def _pread(self, offset: int, size: int) -> bytes:
         try:
             return os.pread(self._fd, size, offset)
         except OSError as error:
-            raise storage_error(error, Path(self.path), "read") from error
-
-    def first_line(self, most: int = 1 << 16) -> bytes:
-        """The first line, or as much of it as `most` bytes hold."""
-        return self._pread(0, most).partition(b"\n")[0]
-
-    def read(self, start: int, first: int, keep: KeepBytes) -> Iterator[Lines | TooLong | Tail]:
-        """Lines from the offset `start`, which is line `first`, in batches; every byte that is read goes to `keep`,
-        those of a line that is too long (`MAX_LINE_BYTES`) and of the tail too."""
-        number, offset, carry, dropped = first, start, b"", 0
-        with contextlib.suppress(AttributeError, OSError):  # advice only; not every system or file takes it
-            os.posix_fadvise(self._fd, start, 0, os.POSIX_FADV_SEQUENTIAL)
-        position = start
-        while chunk := self._pread(position, CHUNK_BYTES):
-            position += len(chunk)
-            end = chunk.rfind(b"\n") + 1
-            if not end:
-                carry, dropped = _carry(carry, chunk, dropped, keep)
-                continue
-            whole = carry + chunk[:end]
-            carry = chunk[end:]
-            keep(whole)
-            lines = whole[:-1].split(b"\n")
-            offset += len(whole) + dropped
-            if dropped:
-                size = dropped + len(lines.pop(0))
-                yield TooLong(number, size, offset - sum(len(line) + 1 for line in lines))
-                number, dropped = number + 1, 0
-            if lines:
-                yield Lines(lines, number, offset)
-                number += len(lines)
-        keep(carry)
-        if dropped:
-            yield TooLong(number, dropped + len(carry), offset + dropped + len(carry))
-        elif carry:
-            yield Tail(carry)
+            raise source_error(error, self.path) from error
 
 
-def _carry(carry: bytes, chunk: bytes, dropped: int, keep: KeepBytes) -> tuple[bytes, int]:
-    """The line so far; once it is too long its bytes are only kept, not held."""
-    carry += chunk
-    if dropped or len(carry) > MAX_LINE_BYTES:
-        keep(carry)
-        return b"", dropped + len(carry)
-    return carry, 0
+def source_error(error: OSError, path: str) -> SourceError:
+    """What to raise for `error`: why another agent's file cannot be read."""
+    told = storage_error(error, Path(path), "read")
+    return SourceError(told.message, told.hint)
+
+
+def first_bytes(path: str, most: int) -> bytes:
+    """As many bytes of the file's beginning; SourceError where it cannot be read."""
+    fd = _open(path)
+    try:
+        return os.pread(fd, most, 0)
+    except OSError as error:
+        raise source_error(error, path) from error
+    finally:
+        os.close(fd)
+
+
+def first_lines(path: str, longest: int = CHUNK_BYTES) -> Iterator[bytes]:
+    """The file's lines, for somebody who looks for one near its beginning; longer ones in pieces of `longest`."""
+    try:
+        with open(_open(path), "rb") as file:
+            while line := file.readline(longest):
+                yield line
+    except OSError as error:
+        raise source_error(error, path) from error
+
+
+def _open(path: str) -> int:
+    """A file that is one: to open a pipe would be to wait for its writer."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        raise source_error(error, path) from error
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise SourceError(f"cannot read {path}: it is no ordinary file", "check the path")
+    return fd
+
+
+def _give_up(carry: list[bytes], keep: KeepBytes) -> int:
+    """Keep the bytes of a line that is too long, hold them no longer; how many they were."""
+    size = sum(map(len, carry))
+    for chunk in carry:
+        keep(chunk)
+    carry.clear()
+    return size
 
 
 def _hash(data: bytes) -> str:

@@ -7,42 +7,59 @@ it costs one whole reading: every id is derived, so what is read again is found 
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
+import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from raddle.actions.importing.run_plan import Segment, SourceEntry
-from raddle.adapters.files import make_folder
-from raddle.model.errors import StorageError
+from raddle.adapters.files import make_folder, storage_error
+from raddle.model.errors import NewerFormat, OlderFormat, StorageError
 
-_FORMAT = 1
+FORMAT = 2
 _SCHEMA = """
 CREATE TABLE sources (
-    path TEXT PRIMARY KEY, agent TEXT NOT NULL, session TEXT NOT NULL, thread_id TEXT NOT NULL,
-    size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, inode INTEGER NOT NULL,
+    path TEXT PRIMARY KEY, agent TEXT NOT NULL, session TEXT NOT NULL, is_main INTEGER NOT NULL,
+    thread_id TEXT NOT NULL, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, inode INTEGER NOT NULL,
     read_to INTEGER NOT NULL, lines INTEGER NOT NULL, head TEXT NOT NULL, tail TEXT NOT NULL,
-    generation INTEGER NOT NULL, state BLOB, problems INTEGER NOT NULL, left_out TEXT NOT NULL
+    generation INTEGER NOT NULL, is_unplaced INTEGER NOT NULL, problems INTEGER NOT NULL, state BLOB
 ) WITHOUT ROWID;
 CREATE INDEX sources_thread ON sources (thread_id);
 CREATE TABLE segments (
     path TEXT NOT NULL, generation INTEGER NOT NULL, start INTEGER NOT NULL, end INTEGER NOT NULL,
     sha256 TEXT NOT NULL, thread_id TEXT NOT NULL,
-    PRIMARY KEY (path, generation, start)
+    PRIMARY KEY (path, generation, start, end, sha256, thread_id)
 ) WITHOUT ROWID;
 CREATE INDEX segments_thread ON segments (thread_id);
-CREATE TABLE purged (thread_id TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE INDEX segments_blob ON segments (sha256);
+CREATE TABLE purged (thread_id TEXT PRIMARY KEY, is_whole INTEGER NOT NULL) WITHOUT ROWID;
 """
-_COLUMNS = "path, agent, session, thread_id, size, mtime_ns, inode, read_to, lines, head, tail, generation, problems, left_out"
+_BUSY_SECONDS = 30.0
+
+
+_NAMES = SourceEntry.__struct_fields__
+"""Of the columns of `sources`; the importer's state, which may be large and is seldom wanted, is apart."""
+_COLUMNS = ", ".join(_NAMES)
+_MARKS = ", ".join("?" * (len(_NAMES) + 1))
+_SELECT = f"SELECT {_COLUMNS} FROM sources"  # noqa: S608  names of our own
+_REPLACE = f"INSERT OR REPLACE INTO sources ({_COLUMNS}, state) VALUES ({_MARKS})"  # noqa: S608
+_FLAGS = ("is_main", "is_unplaced")
 
 
 class ImportLedger:
-    """The ledger of one data folder. Reads see the last commit; writes are one transaction a `record`."""
+    """The ledger of one data folder, made when something is first written to it.
+
+    Reads see the last commit; writes are one transaction a call. May be shared between threads. Whatever
+    SQLite refuses is a StorageError.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._connection: sqlite3.Connection | None = None
+        self._lock = threading.RLock()
 
     def __enter__(self) -> Self:
         return self
@@ -54,152 +71,162 @@ class ImportLedger:
 
     def close(self) -> None:
         """Let go of the file."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
 
-    @property
-    def _db(self) -> sqlite3.Connection:
-        if self._connection is None:
-            self._connection = self._open()
-        return self._connection
-
-    def _open(self) -> sqlite3.Connection:
-        make_folder(self._path.parent)
-        try:
-            is_new = not self._path.exists()
-            if is_new:
-                self._path.touch(mode=0o600)
-            connection = sqlite3.connect(self._path, timeout=30, isolation_level=None)
-            found = connection.execute("PRAGMA user_version").fetchone()[0]
-            if found == 0:
-                connection.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}PRAGMA user_version={_FORMAT};COMMIT;")
-            connection.execute("PRAGMA synchronous=FULL")
-        except (sqlite3.Error, OSError) as error:
-            raise self._trouble(error) from error
-        return connection
-
-    def _trouble(self, error: Exception) -> StorageError:
-        return StorageError(
-            f"cannot use the import ledger {self._path}: {error}",
-            "check the disk; moved away, it is built anew by the next `raddle import`",
-        )
-
-    def entries(self, agent: str | None = None) -> dict[str, SourceEntry]:
-        """Path -> what is known of it, of one agent or of all. `state` is left out: see `state_of`."""
-        where, values = ("WHERE agent = ?", (agent,)) if agent is not None else ("", ())
-        try:
-            rows = self._db.execute(f"SELECT {_COLUMNS} FROM sources {where}", values).fetchall()  # noqa: S608
-        except sqlite3.Error as error:
-            raise self._trouble(error) from error
-        names = [name.strip() for name in _COLUMNS.split(",")]
-        return {row[0]: SourceEntry(**dict(zip(names, row, strict=True))) for row in rows}
+    def entries(self) -> dict[str, SourceEntry]:
+        """Path -> what is known of it. The importer's state is left out: see `state_of`."""
+        rows = self._rows(_SELECT)
+        return {row[0]: _entry(row) for row in rows}
 
     def state_of(self, path: str) -> bytes | None:
         """What the importer needs to go on at the end of this file; None where the file is to be read whole."""
-        row = self._db.execute("SELECT state FROM sources WHERE path = ?", (path,)).fetchone()
-        return None if row is None else row[0]
+        rows = self._rows("SELECT state FROM sources WHERE path = ?", path)
+        return rows[0][0] if rows else None
 
     def record(
         self, entries: Iterable[tuple[SourceEntry, bytes | None]], segments: Iterable[tuple[str, Segment]]
     ) -> None:
         """Note how far each source was read, with the importer's state, and which segments hold its bytes."""
-        marks = ", ".join("?" * 15)
-        try:
-            with self._transaction() as db:
-                db.executemany(
-                    f"INSERT OR REPLACE INTO sources ({_COLUMNS}, state) VALUES ({marks})",  # noqa: S608
-                    [(*_row(entry), state) for entry, state in entries],
-                )
-                db.executemany(
-                    "INSERT OR IGNORE INTO segments (path, generation, start, end, sha256, thread_id)"
-                    " VALUES (?, ?, ?, ?, ?, ?)",
-                    [
-                        (
-                            path,
-                            segment.generation,
-                            segment.start,
-                            segment.end,
-                            segment.sha256,
-                            segment.thread_id,
-                        )
-                        for path, segment in segments
-                    ],
-                )
-        except sqlite3.Error as error:
-            raise self._trouble(error) from error
+        read = [(*(getattr(entry, name) for name in _NAMES), state) for entry, state in entries]
+        kept = [(path, *_values(segment)) for path, segment in segments]
+        if not read and not kept:
+            return
+        with self._writing() as db:
+            db.executemany(_REPLACE, read)
+            db.executemany("INSERT OR IGNORE INTO segments VALUES (?, ?, ?, ?, ?, ?)", kept)
 
     def segments_of(self, thread_id: str) -> list[tuple[str, Segment]]:
         """(path, segment) of every source segment of a thread, in (path, generation, start) order."""
-        rows = self._db.execute(
-            "SELECT path, generation, start, end, sha256 FROM segments WHERE thread_id = ? ORDER BY 1, 2, 3",
-            (thread_id,),
+        rows = self._rows(
+            "SELECT path, generation, start, end, sha256, thread_id FROM segments WHERE thread_id = ?"
+            " ORDER BY 1, 2, 3, 4",
+            thread_id,
         )
-        return [
-            (path, Segment(generation=generation, start=start, end=end, sha256=sha256, thread_id=thread_id))
-            for path, generation, start, end, sha256 in rows
-        ]
+        return [(path, _segment(values)) for path, *values in rows]
 
     def holders_of(self, sha256: str) -> list[str]:
         """The threads whose source segments have these bytes."""
-        rows = self._db.execute("SELECT DISTINCT thread_id FROM segments WHERE sha256 = ?", (sha256,))
+        rows = self._rows("SELECT DISTINCT thread_id FROM segments WHERE sha256 = ?", sha256)
         return [thread_id for (thread_id,) in rows]
 
-    def purged(self) -> set[str]:
-        """Threads that were purged here: no import brings them back."""
-        return {thread_id for (thread_id,) in self._db.execute("SELECT thread_id FROM purged")}
-
-    def note_purged(self, thread_id: str, *, is_purged: bool = True) -> None:
-        """Keep a purged thread gone (or let an import bring it back), and forget its segments."""
-        with self._transaction() as db:
-            if is_purged:
-                db.execute("INSERT OR IGNORE INTO purged VALUES (?)", (thread_id,))
-                db.execute("DELETE FROM segments WHERE thread_id = ?", (thread_id,))
-            else:
-                db.execute("DELETE FROM purged WHERE thread_id = ?", (thread_id,))
-                db.execute("DELETE FROM sources WHERE thread_id = ?", (thread_id,))
+    def kept_blobs(self) -> dict[str, str]:
+        """SHA-256 of every source segment -> a thread that it belongs to."""
+        return dict(self._rows("SELECT sha256, min(thread_id) FROM segments GROUP BY sha256"))
 
     def forget_segments(self, thread_id: str) -> None:
         """The source bytes of a thread were erased."""
-        with self._transaction() as db:
+        with self._writing() as db:
             db.execute("DELETE FROM segments WHERE thread_id = ?", (thread_id,))
 
-    def _transaction(self) -> _Transaction:
-        return _Transaction(self._db)
+    def purged(self) -> set[str]:
+        """Threads that were purged here: no import brings them back."""
+        return {thread_id for (thread_id,) in self._rows("SELECT thread_id FROM purged WHERE is_whole")}
+
+    def without_bytes(self) -> set[str]:
+        """Threads of which some words were purged: of their sources no byte is kept any more."""
+        return {thread_id for (thread_id,) in self._rows("SELECT thread_id FROM purged WHERE NOT is_whole")}
+
+    def note_purged(self, thread_id: str, *, is_whole: bool = True) -> None:
+        """Keep a thread gone; not `is_whole`: only the source bytes, which hold words that were erased."""
+        with self._writing() as db:
+            db.execute(
+                "INSERT INTO purged VALUES (?1, ?2)"
+                " ON CONFLICT (thread_id) DO UPDATE SET is_whole = max(is_whole, ?2)",
+                (thread_id, is_whole),
+            )
+
+    def revive(self, thread_id: str) -> None:
+        """Let an import bring a purged thread back: as if nothing of its sources had been read."""
+        with self._writing() as db:
+            db.execute("DELETE FROM purged WHERE thread_id = ?", (thread_id,))
+            db.execute("DELETE FROM sources WHERE thread_id = ?", (thread_id,))
+
+    def _rows(self, query: str, *values: Any) -> list[Any]:
+        """What a query finds; nothing where there is no ledger yet (a look makes none)."""
+        with self._errors():
+            if self._connection is None and not self._path.exists():
+                return []
+            return self._db().execute(query, values).fetchall()
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """BEGIN IMMEDIATE … COMMIT, or ROLLBACK where the block fails."""
+        with self._errors():
+            db = self._db()
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield db
+            except BaseException:
+                db.execute("ROLLBACK")
+                raise
+            db.execute("COMMIT")
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        with self._lock:
+            try:
+                yield
+            except sqlite3.Error as error:
+                raise StorageError(
+                    f"cannot use the import ledger {self._path}: {error}",
+                    "check the disk; moved away, it is built anew by the next `raddle import`",
+                ) from error
+            except OSError as error:
+                raise storage_error(error, self._path, "open the import ledger") from error
+
+    def _db(self) -> sqlite3.Connection:
+        if self._connection is None:
+            make_folder(self._path.parent)
+            if not self._path.exists():
+                self._path.touch(mode=0o600)
+            connection = sqlite3.connect(
+                self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            try:
+                self._prepare(connection)
+            except BaseException:
+                connection.close()
+                raise
+            self._connection = connection
+        return self._connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA synchronous=FULL")
+        if _format(connection) == 0:
+            connection.execute("BEGIN IMMEDIATE")
+            if _format(connection) == 0:  # another process may have been first
+                for statement in _SCHEMA.split(";"):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version={FORMAT}")
+            connection.execute("COMMIT")
+        found = _format(connection)
+        if found > FORMAT:
+            raise NewerFormat(f"the import ledger {self._path}", found, FORMAT)
+        if found < FORMAT:
+            raise OlderFormat(
+                f"the import ledger {self._path} has format {found}, which is no longer read",
+                "move it away: the next `raddle import` builds it anew",
+            )
 
 
-class _Transaction:
-    """BEGIN IMMEDIATE … COMMIT, or ROLLBACK where the block fails."""
-
-    def __init__(self, db: sqlite3.Connection) -> None:
-        self._db = db
-
-    def __enter__(self) -> sqlite3.Connection:
-        self._db.execute("BEGIN IMMEDIATE")
-        return self._db
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._db.execute("COMMIT" if kind is None else "ROLLBACK")
+def _format(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _row(entry: SourceEntry) -> Iterator[object]:
-    return iter(
-        (
-            entry.path,
-            entry.agent,
-            entry.session,
-            entry.thread_id,
-            entry.size,
-            entry.mtime_ns,
-            entry.inode,
-            entry.read_to,
-            entry.lines,
-            entry.head,
-            entry.tail,
-            entry.generation,
-            entry.problems,
-            entry.left_out,
-        )
-    )
+def _entry(row: tuple[Any, ...]) -> SourceEntry:
+    fields = dict(zip(_NAMES, row, strict=True))
+    for flag in _FLAGS:
+        fields[flag] = bool(fields[flag])
+    return SourceEntry(**fields)
+
+
+def _values(segment: Segment) -> tuple[int, int, int, str, str]:
+    return segment.generation, segment.start, segment.end, segment.sha256, segment.thread_id
+
+
+def _segment(values: list[Any]) -> Segment:
+    generation, start, end, sha256, thread_id = values
+    return Segment(generation=generation, start=start, end=end, sha256=sha256, thread_id=thread_id)

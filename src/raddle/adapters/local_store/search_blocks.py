@@ -23,7 +23,7 @@ REMOVED, GONE = 1 << 5, 1 << 6
 """Bits of a row's mark: taken back by its author; no longer in the thread at all. The five bits below say
 which fields it has, the heaviest lowest."""
 
-_BLOCK_ROWS = 64
+_BLOCK_ROWS = 128
 _BLOCK_BYTES = 64 << 10
 _KEY_BYTES = 12
 """Eight of the hash of a message's id, four of its fingerprint."""

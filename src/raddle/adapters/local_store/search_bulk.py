@@ -107,9 +107,10 @@ class Bulk:
         self._settle_book()
         if self._rows * 2 > self._sql.execute("SELECT coalesce(sum(live), 0) FROM slots").fetchone()[0]:
             # Most of the index is new, in as many segments as it was written in: a query would ask each of them.
-            self._sql.execute("INSERT INTO words (words) VALUES ('optimize')")
+            merge_all(self._sql)
         self._commit()
         self._sql.execute("PRAGMA synchronous = NORMAL")
+        self._sql.executescript("PRAGMA incremental_vacuum")  # `execute` would free a single page
         self._sql.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def abandon(self) -> None:
@@ -170,6 +171,13 @@ def _drop_earlier_forms(sql: sqlite3.Connection, thread: int) -> None:
     change.save()
 
 
+def merge_all(sql: sqlite3.Connection) -> None:
+    """Merge each table of words into one segment: of what was deleted, nothing is left in it."""
+    for table in ("words", "said", "headers"):
+        sql.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
+
+
 def _tune(sql: sqlite3.Connection, *, hashsize: int, automerge: int) -> None:
-    sql.execute("INSERT INTO words (words, rank) VALUES ('hashsize', ?)", (hashsize,))
-    sql.execute("INSERT INTO words (words, rank) VALUES ('automerge', ?)", (automerge,))
+    for table, share in (("words", 1), ("said", 8)):
+        sql.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('hashsize', ?)", (hashsize // share,))
+        sql.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('automerge', ?)", (automerge,))

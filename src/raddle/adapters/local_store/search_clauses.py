@@ -18,6 +18,7 @@ from raddle.model.threads.query import (
     FlagFilter,
     Fragment,
     NameFilter,
+    Needle,
     Phrase,
     Query,
     ShaFilter,
@@ -54,13 +55,15 @@ class Clause(NamedTuple):
     """One way to be a hit: rows that `expression` matches (None: every row) and `checks` hold for, in `threads`,
     whose headers have the other `covered` terms (None: in all threads that no other clause is for).
 
-    `terms`: the part of the expression that asks for words; empty where the header has them all.
+    `said`, `thought`: the same words as the table `said` is asked for them, without and with what was thought;
+    empty where the header has them all.
     `is_costly`: FTS5 gathers many lists of rows before it gives the first (a prefix, a fragment), each time it
     is asked.
     """
 
     expression: str | None
-    terms: str = ""
+    said: str = ""
+    thought: str = ""
     is_costly: bool = False
     checks: tuple[TextCheck, ...] = ()
     covered: int = 0
@@ -106,10 +109,19 @@ class Compiler:
         forbidden = frozenset().union(*(self._headers_with(term) for term in unwanted))
         return Clauses(tuple(clauses), grouped, forbidden)
 
-    def any_of(self, query: Query) -> str:
-        """The expression for messages that have any of the wanted terms; empty where FTS5 cannot say."""
-        terms = [self._in_texts(term) for term in query.terms if not term.is_negative]
-        return " OR ".join(f"({term})" for term in terms if term)
+    def any_of(self, query: Query) -> Clause | None:
+        """Rows that have any of the wanted terms; None where FTS5 cannot say."""
+        wanted = [term for term in query.terms if not term.is_negative]
+        terms = [expression for term in wanted if (expression := self._in_texts(term))]
+        if not terms:
+            return None
+        asked = tokens.either(*terms)
+        return Clause(
+            asked,
+            said=tokens.either(*(self._in_said(term, or_thought=False) for term in wanted)),
+            thought=tokens.either(*(self._in_said(term, or_thought=True) for term in wanted)),
+            is_costly=is_costly(asked),
+        )
 
     def _clause(self, wanted: Sequence[Term], unwanted: Sequence[Term], facts: Sequence[str]) -> Clause:
         """The clause that asks the texts for all of `wanted`."""
@@ -127,7 +139,8 @@ class Compiler:
             asked = tokens.without(asked or tokens.EVERY_ROW, never)
         return Clause(
             asked,
-            terms=tokens.both(*terms) if terms else "",
+            said=tokens.both(*(self._in_said(term, or_thought=False) for term in wanted)),
+            thought=tokens.both(*(self._in_said(term, or_thought=True) for term in wanted)),
             is_costly=asked is not None and is_costly(asked),
             checks=tuple(checks),
         )
@@ -145,6 +158,17 @@ class Compiler:
                 return (
                     tokens.both(*(tokens.any_in_texts([word]) for word in term.words)) if term.words else ""
                 )
+
+    def _in_said(self, term: Term, *, or_thought: bool) -> str:
+        """The expression for rows of `said` that may have `term`."""
+        match term:
+            case Word() | Phrase():
+                return tokens.in_said(term.needle, or_thought=or_thought)
+            case Fragment():
+                if term.inside:
+                    return tokens.any_in_said(self._containing(term), or_thought=or_thought)
+                words = term.words
+                return tokens.in_said(Needle(words=words), or_thought=or_thought) if words else tokens.NO_ROW
 
     def _is_common(self, term: Fragment) -> bool:
         """Are there too many words with this fragment to ask for each?"""

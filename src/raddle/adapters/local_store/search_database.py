@@ -162,6 +162,7 @@ class Database:
         try:
             self.sql = sql
             if is_new:
+                sql.execute("PRAGMA auto_vacuum = INCREMENTAL")  # merging leaves pages free: they go back
                 self._choose_journal()
             mode = sql.execute("PRAGMA journal_mode").fetchone()[0]
             sql.execute("PRAGMA synchronous = NORMAL")

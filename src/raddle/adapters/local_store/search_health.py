@@ -19,7 +19,7 @@ def problems_of(database: Database, book: Book) -> list[str]:
     ]
     if problems:
         return problems
-    for table in ("words", "headers"):
+    for table in ("words", "said", "headers"):
         try:
             sql.execute(f"INSERT INTO {table} ({table}) VALUES ('integrity-check')")
         except sqlite3.DatabaseError as error:

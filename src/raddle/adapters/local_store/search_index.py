@@ -348,10 +348,11 @@ class SearchIndex:
 
     def optimize(self) -> None:
         """Merge it into one piece and give space back: searches get faster, and of deleted text not a word is left."""
+        from raddle.adapters.local_store.search_bulk import merge_all  # noqa: PLC0415
+
         with self._lock, self._database.errors():
             with self._database.writing() as sql:
-                sql.execute("INSERT INTO words (words) VALUES ('optimize')")
-                sql.execute("INSERT INTO headers (headers) VALUES ('optimize')")
+                merge_all(sql)
                 self._book.make_anew()
             self._database.sql.execute("VACUUM")
             self._database.sql.execute("PRAGMA wal_checkpoint(TRUNCATE)")

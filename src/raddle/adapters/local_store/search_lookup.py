@@ -75,8 +75,8 @@ class Lookup:
         return len(self.map.threads) if self.allowed is None else len(self.allowed)
 
     @property
-    def any_term(self) -> str:
-        """The expression for messages that have any of the words asked for; empty where FTS5 cannot say."""
+    def any_term(self) -> Clause | None:
+        """The clause for messages that have any of the words asked for; None where FTS5 cannot say."""
         return self._compiler.any_of(self.query)
 
     def rows_of(self, threads: Collection[int]) -> dict[int, Sequence[int]]:

@@ -19,7 +19,7 @@ import msgspec
 
 from raddle.adapters.local_store import search_tokens as tokens
 from raddle.adapters.local_store.search_blocks import SLOT_BITS, SLOT_ROWS
-from raddle.adapters.local_store.search_clauses import Clause, is_costly
+from raddle.adapters.local_store.search_clauses import Clause
 from raddle.adapters.local_store.search_lookup import Lookup
 from raddle.model.errors import InvalidInput
 from raddle.model.threads.query import Query
@@ -35,7 +35,6 @@ _FRESHNESS = 0.5
 _HALF_LIFE_DAYS = 30.0
 _THREADS_AT_ONCE = 32
 _FIELD_BITS = (1 << len(FIELDS)) - 1
-_SAID = 1 << USER | 1 << ASSISTANT | 1 << THINKING
 
 Key = tuple[int, float, int, str]
 """Sorts hits: scored ones first, by score, then by activity, then by id."""
@@ -79,14 +78,14 @@ class Ranking:
         """The newest threads, scored, best first; the others by their activity."""
         lookup = self._lookup
         newest = lookup.map.newest_first(lookup.found)
-        places: list[Place] = []
+        rows: dict[int, Sequence[int]] = {}
         scored = at = 0
         while at < len(newest) and scored < SCORED:
-            some = newest[at : at + self._step(newest, at)]
-            rows = lookup.rows_of(some)
-            places += [self._place(thread, level) for thread, level in self._levels(rows).items()]
-            scored += sum(map(len, rows.values()))
+            some = lookup.rows_of(newest[at : at + self._step(newest, at)])
+            rows.update(some)
+            scored += sum(map(len, some.values()))
             at += len(some)
+        places = [self._place(thread, level) for thread, level in self._levels(rows).items()]
         return sorted(places), newest[at:]
 
     def _step(self, newest: Sequence[int], at: int) -> int:
@@ -124,13 +123,12 @@ class Ranking:
             clause = self._lookup.found[thread]
             fields = [self._fields(row) for row in each]
             best[thread] = min((_lightest(one) for one in fields), default=OUTPUT)
-            if clause.terms:
-                # What cannot be better than another is not asked about, but where asking is costly, ask once.
-                worth = OUTPUT if clause.is_costly else best[thread]
+            if clause.said:
+                # What cannot be better than another is not asked about.
                 unsure = (
                     row
                     for row, one in zip(each, fields, strict=True)
-                    if _is_unsure(one) and _heaviest(one) < worth
+                    if tokens.is_mixed(one) and _heaviest(one) < best[thread]
                 )
                 asked.setdefault(clause, []).extend(unsure)
         for clause, some in asked.items():
@@ -141,21 +139,17 @@ class Ranking:
         return best
 
     def _settle(self, clause: Clause, rows: Iterable[int]) -> None:
-        """Find the level of each of these rows: that field and heavier ones together have all its words."""
+        """Find the level of each of these rows: what was said has all its words, or what was said and thought."""
         unsure = {row for row in rows if row not in self._known}
-        for level in range(len(FIELDS) - 1):
+        for expression, bits in ((clause.said, 1 << USER | 1 << ASSISTANT), (clause.thought, 1 << THINKING)):
             asked = {
-                row
-                for row in unsure
-                if self._fields(row) >> level & 1 and _lightest(self._fields(row)) > level
+                row for row in unsure if self._fields(row) & bits and _lightest(self._fields(row)) >= THINKING
             }
             if asked:
-                expression = tokens.within_fields(level + 1, clause.terms)
-                slots = {row >> SLOT_BITS for row in asked}
                 found = asked.intersection(
-                    self._lookup.rows.in_slots(expression, slots, is_costly=clause.is_costly)
+                    self._lookup.rows.in_said(expression, {row >> SLOT_BITS for row in asked})
                 )
-                self._known.update(dict.fromkeys(found, level))
+                self._known.update((row, _heaviest(self._fields(row) & bits)) for row in found)
                 unsure -= found
         self._known.update((row, _lightest(self._fields(row))) for row in unsure)
 
@@ -172,30 +166,29 @@ class Ranking:
         asked: dict[Clause, list[int]] = {}
         for thread, each in rows.items():
             clause = self._lookup.found[thread]
-            if clause.terms:
-                asked.setdefault(clause, []).extend(row for row in each if _is_unsure(self._fields(row)))
+            if clause.said:
+                asked.setdefault(clause, []).extend(row for row in each if tokens.is_mixed(self._fields(row)))
         for clause, some in asked.items():
             self._settle(clause, some)
         saying = self._saying(
-            [row for thread, each in rows.items() if not self._lookup.found[thread].terms for row in each]
+            [row for thread, each in rows.items() if not self._lookup.found[thread].said for row in each]
         )
         return {thread: self._best_row(thread, each, saying) for thread, each in rows.items()}
 
     def _saying(self, rows: Sequence[int]) -> set[int]:
         """Those of the rows that have any of the words asked for, their levels settled."""
-        wanted = self._lookup.any_term if rows else ""
-        if not wanted:
+        clause = self._lookup.any_term if rows else None
+        if clause is None:
             return set()
-        clause = Clause(wanted, terms=wanted)
-        if is_costly(wanted):  # not worth asking once more: what has all of the words is known already
+        if clause.is_costly:  # not worth asking once more: what has all of the words is known already
             return self._lookup.near.intersection(rows)
         slots = {row >> SLOT_BITS for row in rows}
-        found = set(rows).intersection(self._lookup.rows.in_slots(wanted, slots, is_costly=False))
-        self._settle(clause, (row for row in found if _is_unsure(self._fields(row))))
+        found = set(rows).intersection(self._lookup.rows.in_slots(clause.expression, slots, is_costly=False))
+        self._settle(clause, (row for row in found if tokens.is_mixed(self._fields(row))))
         return found
 
     def _best_row(self, thread: int, rows: Sequence[int], saying: set[int]) -> int:
-        if not self._lookup.found[thread].terms:
+        if not self._lookup.found[thread].said:
             # The header has all that was asked for: a message that says it too, else the first thing the user said.
             rows = [row for row in rows if row in saying] or rows
             if rows[0] not in saying:
@@ -222,11 +215,6 @@ def _heaviest(fields: int) -> int:
 
 def _lightest(fields: int) -> int:
     return fields.bit_length() - 1 if fields else OUTPUT
-
-
-def _is_unsure(fields: int) -> bool:
-    """Can the words be in a heavier field than the lightest? The name of a tool before its output does not count."""
-    return fields & (fields - 1) != 0 and fields & _SAID != 0
 
 
 class Cursor(msgspec.Struct, frozen=True, array_like=True):

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from raddle.adapters.local_store.search_blocks import GONE, REMOVED, SLOT_BITS, SLOT_ROWS, texts_of
-from raddle.adapters.local_store.search_clauses import Clause
+from raddle.adapters.local_store.search_clauses import Clause, is_costly
 from raddle.adapters.local_store.search_map import SlotEntry, ThreadMap
 from raddle.model.threads.query import normalised
 from raddle.model.threads.search_fields import MessageText, time_of
@@ -140,17 +140,28 @@ class Rows:
                 for slot in ordered
                 for row in range(slot << SLOT_BITS, (slot << SLOT_BITS) + self._used(slot))
             ]
-        if is_costly or len(ordered) > 2 * FEW_SLOTS:
-            self._pick((slot, slot) for slot in ordered)
+        return self._asked("words", expression, ordered, at_once=is_costly or len(ordered) > 2 * FEW_SLOTS)
+
+    def in_said(self, expression: str, slots: Collection[int]) -> list[int]:
+        """The rows of these slots that match in the table `said`."""
+        at_once = " AND " in expression or is_costly(expression) or len(slots) > 2 * FEW_SLOTS
+        return self._asked("said", expression, sorted(slots), at_once=at_once)
+
+    def _asked(self, table: str, expression: str, slots: list[int], *, at_once: bool) -> list[int]:
+        """Ask slot by slot, or all of the table at once. A slot without a match costs as much as the way to the
+        next match, wherever that is: what matches seldom is asked for at once.
+        """
+        if at_once:
+            self._pick((slot, slot) for slot in slots)
+            where = f"rowid >> {SLOT_BITS} IN (SELECT first FROM temp.picked)"
             found = self._sql.execute(
-                f"SELECT rowid FROM words WHERE words MATCH ? AND rowid >> {SLOT_BITS} IN (SELECT first FROM temp.picked)",
-                (expression,),
+                f"SELECT rowid FROM {table} WHERE {table} MATCH ? AND {where}", (expression,)
             )
         else:
-            self._pick(_ranges(ordered))
+            self._pick(_ranges(slots))
             found = self._sql.execute(
-                "SELECT words.rowid FROM temp.picked CROSS JOIN words"
-                " WHERE words MATCH ? AND words.rowid BETWEEN picked.first AND picked.last",
+                f"SELECT {table}.rowid FROM temp.picked CROSS JOIN {table}"
+                f" WHERE {table} MATCH ? AND {table}.rowid BETWEEN picked.first AND picked.last",
                 (expression,),
             )
         return [row for (row,) in found]

@@ -33,12 +33,16 @@ CREATE TABLE blocks (first INTEGER PRIMARY KEY, size INTEGER NOT NULL, data BLOB
 -- The vocabulary: every token of the index, one a line, in parts (a token may be in several).
 CREATE TABLE book (part INTEGER PRIMARY KEY, terms BLOB NOT NULL);
 
+-- The columns are in the order of search_tokens.py, which says why.
 -- `ascii` leaves the tokens as they are. No prefix option: it doubles the index (docs/adr/0010).
 CREATE VIRTUAL TABLE words USING fts5 (
-  user, assistant, thinking, tools, output,
-  user_pieces, assistant_pieces, thinking_pieces, tools_pieces, output_pieces,
-  facts,
+  output, user, assistant, thinking, tools,
+  output_pieces, user_pieces, assistant_pieces, thinking_pieces, tools_pieces,
   content = '', columnsize = 0, tokenize = 'ascii'
+);
+-- What was said and thought in messages that have other fields too: where a hit weighs more (ranking only).
+CREATE VIRTUAL TABLE said USING fts5 (
+  words, content = '', columnsize = 0, detail = none, tokenize = 'ascii'
 );
 CREATE VIRTUAL TABLE headers USING fts5 (
   title, tags, branches, remote, shas, pieces, repository, agent,

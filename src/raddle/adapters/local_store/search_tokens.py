@@ -12,9 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from raddle.model.threads.query import Name, Needle
-from raddle.model.threads.search_fields import FIELDS, HeaderText, IndexRow
+from raddle.model.threads.search_fields import ASSISTANT, FIELDS, OUTPUT, THINKING, USER, HeaderText, IndexRow
 from raddle.model.threads.search_text import Cutter, words_of
 
+THOUGHT = "\ue004"
+"""Stands before each word of the thinking in the table `said`."""
 BORDER = "\ue000"
 """Stands after every name; each row of `words` has at least one, after its role."""
 ROLE, TOOL, ERROR = "\ue001", "\ue002", "\ue003"
@@ -23,6 +25,10 @@ _NOWHERE = "\ue00f"
 EVERY_ROW = f'"{BORDER}"'
 NO_ROW = f'"{_NOWHERE}"'
 
+_ORDER = ("output", *FIELDS[:OUTPUT])
+"""The fields as columns. FTS5 spends two bytes on each word of a row that is not in its first column, so that is
+the field with the most words; the facts of every row stand there too."""
+_PLACES = [_ORDER.index(field) for field in FIELDS]
 _TEXT_COLUMNS = " ".join(FIELDS)
 _PIECE_COLUMNS = " ".join(f"{field}_pieces" for field in FIELDS)
 _NAME_COLUMNS = "title tags branches remote shas"
@@ -39,13 +45,59 @@ class _Columns:
 
 class _WordColumns(_Columns):
     def of(self, row: IndexRow) -> list[str | None]:
-        """What the row stores: words and pieces by field, and the facts."""
+        """What the row stores: words and pieces by field, and before the words of the output the facts."""
         columns: list[str | None] = [None] * self.count
         for field, words, pieces in ((cut.field, cut.words, cut.pieces) for cut in row.cuts):
-            columns[field] = words
-            columns[field + len(FIELDS)] = pieces or None
-        columns[-1] = _facts(row)
+            columns[_PLACES[field]] = words
+            columns[_PLACES[field] + len(FIELDS)] = pieces or None
+        columns[0] = f"{_facts(row)} {columns[0] or ''}"
         return columns
+
+
+def is_mixed(fields: int) -> bool:
+    """Does a message with these fields (bits, as in `FIELDS`) say or think something, and have another field too?
+
+    Only then has to be asked which of them holds a word. The name of a tool beside its output does not count.
+    """
+    return fields & (fields - 1) != 0 and fields & (1 << USER | 1 << ASSISTANT | 1 << THINKING) != 0
+
+
+def said_words(row: IndexRow) -> str | None:
+    """What the table `said` stores of a row; None where the row has no place in it."""
+    if not is_mixed(sum(1 << cut.field for cut in row.cuts)):
+        return None
+    said = [f"{cut.words} {cut.pieces}" for cut in row.cuts if cut.field in {USER, ASSISTANT}]
+    for cut in row.cuts:
+        if cut.field == THINKING:
+            said += [THOUGHT + word for word in f"{cut.words} {cut.pieces}".split()]
+    return " ".join(said)
+
+
+def in_said(needle: Needle, *, or_thought: bool) -> str:
+    """The expression for rows of `said` that have all words of `needle`, in whatever order."""
+    alternatives = [_all_of(needle.words, is_prefix=needle.is_prefix, or_thought=or_thought)]
+    if needle.joined:
+        alternatives.append(_all_of([needle.joined], is_prefix=needle.is_prefix, or_thought=or_thought))
+    return f"({' OR '.join(alternatives)})"
+
+
+def any_in_said(words: Iterable[str], *, or_thought: bool) -> str:
+    """Rows of `said` that have one of the words."""
+    return f"({' OR '.join(_one_of(word, or_thought=or_thought) for word in words) or NO_ROW})"
+
+
+def _all_of(words: Sequence[str], *, is_prefix: bool, or_thought: bool) -> str:
+    last = len(words) - 1
+    each = [
+        _one_of(word, is_prefix=is_prefix and at == last, or_thought=or_thought)
+        for at, word in enumerate(words)
+    ]
+    return f"({' AND '.join(each)})"
+
+
+def _one_of(word: str, *, is_prefix: bool = False, or_thought: bool) -> str:
+    said = _phrase([word], is_prefix=is_prefix)
+    return f"({said} OR {_phrase([THOUGHT + word], is_prefix=is_prefix)})" if or_thought else said
 
 
 class _HeaderColumns(_Columns):
@@ -64,7 +116,7 @@ class _HeaderColumns(_Columns):
         ]
 
 
-word_columns = _WordColumns(*FIELDS, *(f"{field}_pieces" for field in FIELDS), "facts")
+word_columns = _WordColumns(*_ORDER, *(f"{field}_pieces" for field in _ORDER))
 header_columns = _HeaderColumns(*_NAME_COLUMNS.split(), "pieces", "repository", "agent")
 
 
@@ -115,15 +167,14 @@ def any_in_headers(tokens: Iterable[str]) -> str:
     return f"{{{_NAME_COLUMNS} pieces}} : {any_in_texts(tokens)}"
 
 
-def within_fields(count: int, expression: str) -> str:
-    """`expression`, looked for in the heaviest `count` fields only."""
-    columns = " ".join(f"{field} {field}_pieces" for field in FIELDS[:count])
-    return f"{{{columns}}} : ({expression})"
-
-
 def both(*expressions: str) -> str:
     """All of them at once."""
     return " AND ".join(f"({each})" for each in expressions)
+
+
+def either(*expressions: str) -> str:
+    """Any of them."""
+    return " OR ".join(f"({each})" for each in expressions)
 
 
 def without(expression: str, unwanted: Sequence[str]) -> str:

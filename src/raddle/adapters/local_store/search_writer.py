@@ -28,7 +28,7 @@ from raddle.adapters.local_store.search_blocks import (
     mark_of,
     save_block,
 )
-from raddle.adapters.local_store.search_tokens import header_columns, word_columns
+from raddle.adapters.local_store.search_tokens import header_columns, said_words, word_columns
 from raddle.model.clock import parse_time
 from raddle.model.threads.search_fields import IndexRow, MessageText, cut_row, fingerprint, header_of, time_of
 from raddle.model.threads.search_text import Cutter
@@ -38,6 +38,8 @@ PINNED, PRIVATE, ARCHIVED = 1, 2, 4
 
 _INSERT = f"INSERT INTO words (rowid, {word_columns.names}) VALUES ({word_columns.marks})"
 _DELETE = f"INSERT INTO words (words, rowid, {word_columns.names}) VALUES ('delete', {word_columns.marks})"
+_INSERT_SAID = "INSERT INTO said (rowid, words) VALUES (?, ?)"
+_DELETE_SAID = "INSERT INTO said (said, rowid, words) VALUES ('delete', ?, ?)"
 _INSERT_HEADER = f"INSERT INTO headers (rowid, {header_columns.names}) VALUES ({header_columns.marks})"
 _DELETE_HEADER = (
     f"INSERT INTO headers (headers, rowid, {header_columns.names}) VALUES ('delete', {header_columns.marks})"
@@ -75,6 +77,7 @@ class RowWriter:
         self._block: Block = []
         self._block_size = 0
         self._pending: list[tuple[object, ...]] = []
+        self._pending_said: list[tuple[int, str]] = []
         if slot is not None and 0 < len(slot) < SLOT_ROWS:
             self._reopen_block(slot)
 
@@ -95,6 +98,9 @@ class RowWriter:
         mark = mark_of(text) | (REMOVED if is_removed else 0)
         number = slot.add(text.order, mark, key_of(text.id), fingerprint(text))
         self._pending.append((number, *word_columns.of(row)))
+        said = said_words(row)
+        if said is not None:
+            self._pending_said.append((number, said))
         if len(self._pending) >= _ROWS_AT_ONCE:
             self._insert()
         if not self._block:
@@ -115,7 +121,9 @@ class RowWriter:
     def _insert(self) -> None:
         if self._pending:
             self._sql.executemany(_INSERT, self._pending)
+            self._sql.executemany(_INSERT_SAID, self._pending_said)
             self._pending.clear()
+            self._pending_said.clear()
 
     def _write_block(self) -> None:
         if self._block:
@@ -129,6 +137,20 @@ class RowWriter:
         ).fetchone()
         if not is_full(last + 1 - first, size):
             self._block_first, self._block, self._block_size = first, decompressed(data), size
+
+
+def _insert_words(sql: sqlite3.Connection, number: int, row: IndexRow) -> None:
+    sql.execute(_INSERT, (number, *word_columns.of(row)))
+    said = said_words(row)
+    if said is not None:
+        sql.execute(_INSERT_SAID, (number, said))
+
+
+def _delete_words(sql: sqlite3.Connection, number: int, row: IndexRow) -> None:
+    sql.execute(_DELETE, (number, *word_columns.of(row)))
+    said = said_words(row)
+    if said is not None:
+        sql.execute(_DELETE_SAID, (number, said))
 
 
 def save_slot(sql: sqlite3.Connection, thread: int, slot: Slot) -> None:
@@ -198,8 +220,9 @@ def remove_thread(sql: sqlite3.Connection, thread: int) -> None:
         for start, data in sql.execute(
             "SELECT first, data FROM blocks WHERE first >= ? AND first < ?", (first, last)
         ):
-            texts = ((start + at, text) for at, text in enumerate(decompressed(data)) if text is not None)
-            sql.executemany(_DELETE, ((row, *word_columns.of(cut_row(text, cutter))) for row, text in texts))
+            texts = [(start + at, text) for at, text in enumerate(decompressed(data)) if text is not None]
+            for row, text in texts:
+                _delete_words(sql, row, cut_row(text, cutter))
         sql.execute("DELETE FROM blocks WHERE first >= ? AND first < ?", (first, last))
         sql.execute("DELETE FROM marks WHERE slot = ?", (slot,))
     sql.execute("DELETE FROM slots WHERE thread = ?", (thread,))
@@ -242,7 +265,7 @@ class ThreadChange:
         """Another form of a message in the place of the one that is there."""
         number = (slot.slot << SLOT_BITS) + place
         self._forget_words(number, row.text)
-        self._sql.execute(_INSERT, (number, *word_columns.of(row)))
+        _insert_words(self._sql, number, row)
         mark = mark_of(row.text) | (slot.marks[place] & REMOVED)
         slot.replace(place, row.text.order, mark, fingerprint(row.text))
         self._changed.add(slot.slot)
@@ -302,5 +325,5 @@ class ThreadChange:
             self._blocks[first] = block
         old = block[row - first]
         if old is not None:
-            self._sql.execute(_DELETE, (row, *word_columns.of(cut_row(old, Cutter(collect=False)))))
+            _delete_words(self._sql, row, cut_row(old, Cutter(collect=False)))
         block[row - first] = text

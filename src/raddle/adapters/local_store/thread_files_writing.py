@@ -5,9 +5,12 @@ A write is one line in the journal, or a new file where there was none; the read
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
+
+import msgspec
 
 from raddle.actions.ports import Finding, Placed, is_empty
 from raddle.adapters.files import find_bytes, make_folder, write_atomic
@@ -35,9 +38,10 @@ from raddle.adapters.paths import Paths
 from raddle.model.errors import StorageError
 from raddle.model.threads.adopt import open_file
 from raddle.model.threads.codec import encode_thread
-from raddle.model.threads.delta import Delta
+from raddle.model.threads.delta import Delta, decode_delta, encode_delta
 from raddle.model.threads.edits import Author, Editor
 from raddle.model.threads.thread import Thread
+from raddle.model.tolerant_json import decode_tolerantly
 
 T = TypeVar("T")
 
@@ -64,7 +68,13 @@ class ThreadWriting:
         if is_empty(thread):
             return False
         files = files_of(self._paths, thread.id)
-        data = encode_thread(thread)
+        try:
+            data = encode_thread(thread)
+        except UnicodeEncodeError:
+            whole = self._storable(files, thread.whole())
+            thread = Thread(thread.id)
+            thread.join(whole)
+            data = encode_thread(thread)
         make_folder(files.json.parent)
         write_atomic(files.json, data)
         if len(data) > SMALL_JOURNAL_BYTES:
@@ -82,7 +92,7 @@ class ThreadWriting:
             keep_first_revision(files, glance.data)
         footer = footer_of(thread, self._author.device)
         line = Line(id=thread.id, file=glance.identity, delta=delta, footer=footer)
-        size = append_line(files.journal, line, end=glance.journal.end, size=glance.journal.size)
+        size = self._append(files, line, end=glance.journal.end, size=glance.journal.size)
         self._fold_if_due(thread.id, size, glance.identity.size, glance.links)
 
     def join(self, thread_id: str, delta: Delta) -> bool:
@@ -117,7 +127,7 @@ class ThreadWriting:
         if delta.is_empty:
             return result, False
         after = Line(id=thread_id, file=line.file, delta=delta, footer=thread.footer())
-        size = append_line(files.journal, after, end=tail.end, size=tail.size)
+        size = self._append(files, after, end=tail.end, size=tail.size)
         self._fold_if_due(thread_id, size, status.st_size, status.st_nlink)
         return result, True
 
@@ -130,6 +140,22 @@ class ThreadWriting:
         if not delta.is_empty:
             self.commit(loaded, delta)
         return result, not delta.is_empty
+
+    def _append(self, files: Files, line: Line, *, end: int, size: int) -> int:
+        try:
+            return append_line(files.journal, line, end=end, size=size)
+        except UnicodeEncodeError:
+            delta = self._storable(files, line.delta)
+            without_footer = msgspec.structs.replace(line, delta=delta, footer=None)
+            return append_line(files.journal, without_footer, end=end, size=size)
+
+    def _storable(self, files: Files, delta: Delta) -> Delta:
+        """`delta` with U+FFFD for halves of characters, which no file can hold."""
+        text = json.dumps(msgspec.to_builtins(encode_delta(delta)))
+        plain, repairs = decode_tolerantly(text.encode())
+        for repair in dict.fromkeys(repairs):
+            self._report(Finding(path=str(files.json), what=repair, done="stored as U+FFFD"))
+        return decode_delta(plain)
 
     def fold(self, thread_id: str, *, anyway: bool = False) -> bool:
         """Write what the journal holds into the readable file; was there anything to write?"""

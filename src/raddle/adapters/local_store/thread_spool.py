@@ -11,19 +11,30 @@ import os
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
-from raddle.adapters.files import storage_error
+import msgspec
+
+from raddle.adapters.files import NewFile, storage_error
 from raddle.model.threads.codec import encode_frame, pretty_message
 from raddle.model.threads.message import Message
-from raddle.model.threads.thread import Thread
+from raddle.model.threads.message_codec import decode_message
+from raddle.model.threads.thread import Thread, join_messages
 
 _BUFFER_BYTES = 1 << 20
 _COPY_BYTES = 1 << 20
 
 
+class _Place(NamedTuple):
+    """Where a message sorts and where it lies in the spool."""
+
+    order: int
+    offset: int
+    size: int
+
+
 class ThreadSpool:
-    """The messages of one thread on their way to its file. A message that comes again replaces its earlier form."""
+    """The messages of one thread on their way to its file. Those of one id are joined, as in a thread."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -31,33 +42,55 @@ class ThreadSpool:
         self._pending: list[bytes] = []
         self._pending_bytes = 0
         self._end = 0
-        self._places: dict[str, tuple[int, int, int]] = {}
-        """Message id -> (order, offset in the spool, size)."""
+        self._places: dict[str, _Place] = {}
         self._last = (-1, "")
         self._is_sorted = True
 
     def __len__(self) -> int:
         return len(self._places)
 
-    def add(self, messages: Iterable[Message]) -> None:
-        """Take in messages, in any order."""
+    def add(self, messages: Iterable[Message], *, anew: bool = False) -> list[Message]:
+        """Take in messages, in any order; those that stand now. `anew`: whatever came under their ids goes."""
+        kept: list[Message] = []
         for message in messages:
-            pretty = pretty_message(message)
-            key = (message.order, message.id)
-            if message.id in self._places or key < self._last:
+            if message.id in self._places:
+                if not anew and self._joined(message) is not message:
+                    continue
                 self._is_sorted = False
-            self._last = max(key, self._last)
-            self._places[message.id] = (key[0], self._end, len(pretty))
-            self._end += len(pretty) + 1
-            self._pending += [pretty, b","]
-            self._pending_bytes += len(pretty) + 1
+            self._append(message)
+            kept.append(message)
         if self._pending_bytes > _BUFFER_BYTES:
             self._flush()
+        return kept
+
+    def _joined(self, message: Message) -> Message:
+        place = self._places[message.id]
+        before = decode_message(msgspec.json.decode(self._read(place)))
+        return join_messages(before, message)
+
+    def _append(self, message: Message) -> None:
+        pretty = pretty_message(message)
+        key = (message.order, message.id)
+        if key < self._last:
+            self._is_sorted = False
+        else:
+            self._last = key
+        self._places[message.id] = _Place(key[0], self._end, len(pretty))
+        self._end += len(pretty) + 1
+        self._pending += [pretty, b","]
+        self._pending_bytes += len(pretty) + 1
+
+    def _read(self, place: _Place) -> bytes:
+        self._flush()
+        return b"".join(self._pieces(place.offset, place.size))
 
     def _flush(self) -> None:
-        if self._body is None:
-            self._body = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115  closed by `close`
-        self._body.write(b"".join(self._pending))
+        try:
+            if self._body is None:
+                self._body = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115  closed by `close`
+            _write_all(self._body.fileno(), b"".join(self._pending))
+        except OSError as error:
+            raise storage_error(error, self._folder, "write in") from error
         self._pending, self._pending_bytes = [], 0
 
     def write(self, frame: Thread) -> Path:
@@ -66,33 +99,50 @@ class ThreadSpool:
         The file is not synced: a batch is synced as one when its files take their places.
         """
         before, after = encode_frame(frame)
+        new = NewFile(self._folder)
         try:
-            descriptor, name = tempfile.mkstemp(prefix=".raddle-", suffix=".tmp", dir=self._folder)
-            with os.fdopen(descriptor, "wb", buffering=_BUFFER_BYTES) as out:
-                out.write(before)
-                self._copy(out)
-                out.write(after)
-        except OSError as error:
-            raise storage_error(error, self._folder, "write a thread in") from error
-        return Path(name)
+            new.write(before)
+            self._copy(new)
+            new.write(after)
+            return new.set_aside()
+        except BaseException:
+            new.discard()
+            raise
 
-    def _copy(self, out: BinaryIO) -> None:
+    def _copy(self, new: NewFile) -> None:
         """The messages in (order, id) order, with commas between."""
         if self._is_sorted and self._body is None:
-            out.writelines(self._pending[:-1])
+            new.write(b"".join(self._pending[:-1]))
             return
         self._flush()
-        assert self._body is not None
-        self._body.flush()
-        spool = self._body.fileno()
         if self._is_sorted:
-            _copy_range(spool, 0, self._end - 1, out)
+            for piece in self._pieces(0, self._end - 1):
+                new.write(piece)
             return
-        places = sorted((order, message_id, offset, size) for message_id, (order, offset, size) in self._places.items())
-        for number, (_, _, offset, size) in enumerate(places):
-            if number:
-                out.write(b",")
-            _copy_range(spool, offset, size, out)
+        waiting: list[bytes] = []
+        size = 0
+        ordered = sorted((place.order, name) for name, place in self._places.items())
+        for number, (_, name) in enumerate(ordered):
+            place = self._places[name]
+            waiting += [b"," if number else b"", *self._pieces(place.offset, place.size)]
+            size += place.size
+            if size > _COPY_BYTES:
+                new.write(b"".join(waiting))
+                waiting, size = [], 0
+        new.write(b"".join(waiting))
+
+    def _pieces(self, offset: int, size: int) -> Iterable[bytes]:
+        """So many bytes of the spool, which is flushed."""
+        assert self._body is not None
+        end = offset + size
+        while offset < end:
+            try:
+                data = os.pread(self._body.fileno(), min(_COPY_BYTES, end - offset), offset)
+            except OSError as error:
+                raise storage_error(error, self._folder, "read a temporary file in") from error
+            assert data, "the spool is as long as what was written to it"
+            yield data
+            offset += len(data)
 
     def close(self) -> None:
         """Throw the spool away."""
@@ -101,11 +151,7 @@ class ThreadSpool:
             self._body = None
 
 
-def _copy_range(spool: int, offset: int, size: int, out: BinaryIO) -> None:
-    end = offset + size
-    while offset < end:
-        data = os.pread(spool, min(_COPY_BYTES, end - offset), offset)
-        if not data:
-            raise OSError("the spool is shorter than what was written to it")
-        out.write(data)
-        offset += len(data)
+def _write_all(fd: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(fd, left) :]

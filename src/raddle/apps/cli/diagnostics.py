@@ -82,7 +82,12 @@ def usage_error(error: click.ClickException, *, as_json: bool) -> int:
     if not hint and context is not None:
         hint = f"`{context.command_path} --help` shows how it is called"
         if isinstance(error, click.NoSuchOption):
-            hint += ", and -- goes before a text that starts with a dash"
+            is_early = context.parent is None
+            hint += (
+                "; options of a command come after its name"
+                if is_early
+                else "; -- goes before a text that starts with a dash"
+            )
     _write("usage", _as_a_line(message), hint, as_json=as_json)
     return USAGE
 

@@ -17,6 +17,10 @@ from raddle.wiring import Stores, open_stores
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    TextType = click.ParamType[str]
+else:
+    TextType = click.ParamType  # no generic in click 8.1
+
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 _LONGEST_ROLE = 40
 
@@ -38,7 +42,7 @@ def warn_of_settings(stores: Stores) -> None:
         diagnostics.warn(warning)
 
 
-class Words(click.ParamType):
+class Words(TextType):
     """Text as typed; bytes that are not UTF-8 become U+FFFD."""
 
     name = "text"
@@ -72,7 +76,7 @@ class Role(Words):
         return role
 
 
-def complete_thread(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_thread(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The newest threads whose id starts as typed, with their titles."""
     from click.shell_completion import CompletionItem  # noqa: PLC0415  only a shell that completes needs it
 

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from raddle.apps.cli.plain_json import encoded, mended
@@ -23,7 +24,8 @@ def prepare() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             # Opened in this order, each takes the number that was closed: no file of ours can take it.
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
+            nowhere = Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115  open as long as we are
+            setattr(sys, name, nowhere)
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="replace")

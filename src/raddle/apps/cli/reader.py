@@ -16,6 +16,8 @@ from raddle.model.threads.thread import Thread
 
 RESULT_LINES, THINKING_LINES, NOTICE_LINES = 6, 3, 2
 _OUTLINE_TEXT, _CALL_TEXT = 72, 120
+_THOUGHT = "  ┆ "
+"""Sets thoughts off from what was said, without colour too."""
 _DEEPEST = 12
 """An outline is indented no further than this: deeper forks would leave no room for their words."""
 _ROLE_COLOURS = {"user": "cyan", "assistant": "green", "tool": "yellow", "system": "magenta"}
@@ -118,10 +120,9 @@ def lost_and_found(thread: Thread, *, room: int | None = None) -> Iterator[str]:
     page = page_of(thread, room)
     yield ""
     yield words.style(f"Lost and found: {words.count(len(lost), 'message')} with no way to a root", "bold")
-    columns = _OUTLINE_TEXT if room is None else max(room - 12, 20)
     for message in lost:
-        yield f"  {_first_line(page, message, columns)}  {words.style(page.names[message.id], 'dim')}"
-    yield words.style("  `raddle doctor --fix` gives them a root", "dim")
+        yield _outline_line(page, message, 0, is_tip=False)
+    yield words.style("`raddle doctor --fix` gives them a root", "dim")
 
 
 def drafts(thread: Thread, device: str) -> Iterator[str]:
@@ -134,7 +135,8 @@ def drafts(thread: Thread, device: str) -> Iterator[str]:
 def _message(page: Page, message: Message, *, is_full: bool) -> Iterator[str]:
     yield _label(page, message)
     if message.thinking:
-        yield from _block(page, message.thinking, None if is_full else THINKING_LINES, "dim")
+        most = None if is_full else THINKING_LINES
+        yield from _block(page, message.thinking, most, "dim", indent=_THOUGHT)
     if message.is_purged:
         yield words.style("  (erased)", "dim")
     elif message.content:
@@ -242,14 +244,13 @@ def _outline_line(page: Page, message: Message, depth: int, *, is_tip: bool) -> 
         role = message.tool_name or page.calls.get(message.tool_call_id, "") or role
     role = words.cut(words.one_line(role), 24)
     bars = "│ " * min(depth, _DEEPEST)
-    tail = "  ".join(
-        (page.names[message.id], *(f"[{mark}]" for mark in _marks(page, message, is_tip=is_tip)))
-    )
+    marks = "".join(f" [{mark}]" for mark in _marks(page, message, is_tip=is_tip))
+    name = words.pad(page.names[message.id], 8)
     columns = _OUTLINE_TEXT
     if page.room is not None:
-        columns = max(page.room - len(bars) - words.width(role) - words.width(tail) - 4, 20)
-    text = f"{words.style(role, _ROLE_COLOURS.get(message.role))}  {_first_line(page, message, columns)}"
-    return f"{words.style(bars, 'dim')}{text}  {words.style(tail, 'dim')}"
+        columns = max(page.room - sum(map(words.width, (name, bars, role, marks))) - 4, 20)
+    head = f"{words.style(f'{name}  {bars}', 'dim')}{words.style(role, _ROLE_COLOURS.get(message.role))}"
+    return f"{head}{words.style(marks, 'magenta')}  {_first_line(page, message, columns)}"
 
 
 def _marks(page: Page, message: Message, *, is_tip: bool) -> Iterator[str]:
@@ -265,6 +266,8 @@ def _marks(page: Page, message: Message, *, is_tip: bool) -> Iterator[str]:
 
 
 def _first_line(page: Page, message: Message, columns: int) -> str:
+    if message.is_purged:
+        return "(erased)"
     said = words.one_line(message.content[:_LONGEST_LOOK])
     if said:
         return words.cut(said, columns)

@@ -29,7 +29,8 @@ _KEEP_LINES = {code: None for code in CONTROL if code not in (9, 10)}
 _RETURNS = re.compile(r"\r\n?|[\u2028\u2029\x0b\x0c\x85]")
 _NUMBER = re.compile(r"[\d,]+\Z")
 _LEAST_COLUMN = 8
-_TAIL = 8
+_TAIL, _LEAST_TAIL = 8, 6
+"""Characters of the end of an id (`actions.threads.find_message` takes it from six on)."""
 
 
 def ago(text: str, now: int, *, is_short: bool = False) -> str:
@@ -51,12 +52,12 @@ def ago(text: str, now: int, *, is_short: bool = False) -> str:
 
 def local_day(text: str) -> str:
     """The day in local time: `2026-11-30`."""
-    return _local(text).strftime("%Y-%m-%d")
+    return _local(text).date().isoformat()
 
 
 def local_minute(text: str) -> str:
     """Day and minute in local time: `2026-11-30 09:52`; empty where nobody knows."""
-    return _local(text).strftime("%Y-%m-%d %H:%M") if parse_time(text) else ""
+    return _local(text).isoformat(" ", "minutes")[:16] if parse_time(text) else ""
 
 
 def _local(text: str) -> datetime:
@@ -96,7 +97,8 @@ def short_path(path: str) -> str:
 
 def tail(message_id: str) -> str:
     """The end of a message's id, by which a person may name it: its start is a time, which neighbours share."""
-    return message_id[-_TAIL:].lstrip("_.:-") or message_id
+    end = message_id[-_TAIL:].lstrip("_.:-")
+    return end if len(end) >= _LEAST_TAIL else message_id
 
 
 def one_line(text: str) -> str:

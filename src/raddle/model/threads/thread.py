@@ -354,14 +354,24 @@ def _asked_about(register: Register) -> list[Write]:
 
 
 def join_messages(one: Message, other: Message) -> Message:
-    """One id, two values: the purged stub, else the greater `rev`, else the lesser (order, canonical JSON)."""
+    """One id, two forms: the greater `rev`, else the lesser (order, canonical JSON); its stub where either is purged.
+
+    Not simply the stub that is there: of a turn that two devices landed, a reply may know the earlier form only,
+    and a later stub would stand behind its own reply.
+    """
     if one is other or (one == other and not (one.extra or one.unknown or one.tool_calls)):
         return one  # what those three hold may be equal to Python and not in JSON: 1, 1.0, true
-    if one.is_purged != other.is_purged:
-        return one if one.is_purged else other
-    if one.rev != other.rev:
-        return one if one.rev > other.rev else other
-    return min(one, other, key=lambda message: (message.order, canonical_json(encode_message(message))))
+    kept = min(one, other, key=_form)
+    if not one.is_purged and not other.is_purged:
+        return kept
+    stub = kept.purged()
+    return one if one == stub else stub
+
+
+def _form(message: Message) -> tuple[int, int, bytes, bytes]:
+    """Sorts the forms of one message, the one that is kept first; a stub beside the form it was made of."""
+    stub, whole = (canonical_json(encode_message(form)) for form in (message.purged(), message))
+    return -message.rev, message.order, stub, whole
 
 
 def merge(one: Thread, other: Thread) -> Thread:

@@ -63,4 +63,4 @@ def _conclude(
     elif left and not fix:
         diagnostics.say("`raddle doctor --fix` puts right what it can; it deletes nothing of yours")
     elif left:
-        diagnostics.say(f"{words.count(len(left), 'finding')} left that need you")
+        diagnostics.say(f"{words.count(len(left), 'finding')} left for you to look at")

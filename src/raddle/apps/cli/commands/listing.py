@@ -15,7 +15,7 @@ from raddle.wiring import Stores
 _WIDE = 110
 """From so many columns on there is room to say which agent it was."""
 _LEAST_TITLE = 24
-_PLACE, _LONG_PLACE = 22, 36
+_LEAST_PLACE, _MOST_PLACE = 14, 36
 
 
 @click.command(
@@ -82,11 +82,13 @@ def table(stores: Stores, rows: Sequence[ThreadSummary]) -> Iterator[str]:
     if not rows:
         return
     room = output.columns()
-    is_narrow = room is not None and room < _WIDE
+    is_narrow = (room is not None and room < _WIDE) or not any(row.source for row in rows)
     cells = _cells(stores, rows)
     heading = () if room is None else (("", "ID", "ACTIVE", "MSGS", "WHERE", "AGENT"),)
-    columns = (0, 1, 2, 3, 4) if is_narrow else (0, 1, 2, 3, 4, 5)
-    limits = (1, 40, 12, 9, _PLACE if is_narrow else _LONG_PLACE, 16)
+    has_pins = any(row.is_pinned for row in rows)
+    columns = range(0 if has_pins else 1, 5 if is_narrow else 6)
+    most_place = _MOST_PLACE if room is None else min(max(room // 5, _LEAST_PLACE), _MOST_PLACE)
+    limits = (1, 40, 12, 9, most_place, 16)
     styles = ("yellow", "dim", None, "dim", "cyan", "dim")
     lefts = words.columns(
         [[row[column] for column in columns] for row in (*heading, *cells)],

@@ -76,11 +76,13 @@ def purge(stores: Stores, thread: str, removed: bool, yes: bool, json: bool) -> 
         return
     if removed:
         count = purge_removed(stores, thread_id)
+        stores.forget_words()
         output.answer(
             json, {"id": thread_id, "purged_messages": count}, f"erased {words.count(count, 'message')}"
         )
     else:
         blobs = purge_thread(stores, thread_id)
+        stores.forget_words()
         told = f"erased the thread and {words.count(blobs, 'blob')}" if blobs else "erased the thread"
         output.answer(json, {"id": thread_id, "purged": True, "blobs": blobs}, told)
 

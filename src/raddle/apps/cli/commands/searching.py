@@ -119,8 +119,9 @@ def _styled(text: str, start: int, end: int, spans: list[tuple[int, int, str]]) 
 def _scope(answer: SearchAnswer) -> str:
     """What was looked at, so that an empty answer from the wrong place shows that it is from the wrong place."""
     scope = answer.scope
+    found, looked_at = (words.count(number, "thread") for number in (answer.total_threads, scope.threads))
     shown = f", {len(answer.hits)} shown" if len(answer.hits) < answer.total_threads else ""
-    said = f"{words.count(answer.total_threads, 'thread')} found{shown}; looked at {words.count(scope.threads, 'thread')} of this machine"
+    said = f"{found} found{shown}; looked at {looked_at} of this machine"
     if scope.filters:
         said += f" with {' '.join(scope.filters)}"
     notes = list(scope.notes)

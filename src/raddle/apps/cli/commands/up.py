@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from raddle import __version__
 from raddle.apps.cli import diagnostics, output, words
-from raddle.apps.cli.commands.importing import Bar, print_report
-from raddle.config import load_config
+from raddle.apps.cli.commands.importing import Bar, as_plain, print_report
+from raddle.apps.cli.first_import import may_import
+from raddle.apps.cli.options import as_json, warn_of_settings
+from raddle.config import AGENT_VARIABLES, SETTINGS, load_config
+from raddle.model.errors import StorageError
 from raddle.model.threads.summary import ThreadSummary
 from raddle.wiring import Stores, open_stores
+
+if TYPE_CHECKING:
+    from raddle.actions.importing.run import ImportReport
 
 _LEAST_WORD = 5
 
@@ -28,54 +35,71 @@ class Try(NamedTuple):
     why: str
 
 
-@click.command(help="Set raddle up: bring in the sessions of this machine's agents, and say what to try.")
-@click.option(
-    "--demo", is_flag=True, help="Use a small made-up home instead, apart from everything of yours."
+@click.command(
+    help="""Bring in the sessions of this machine's agents, and say what to try. Again brings in what is new.
+
+    --demo does it with made-up sessions, in a place apart from everything of yours, and prints the command that
+    works there."""
 )
-def up(demo: bool) -> None:
-    """Again brings in what is new since."""
-    output.styled(words.style(f"raddle {__version__}", "bold"))
+@click.option("--demo", is_flag=True, help="With made-up sessions, apart from everything of yours.")
+@as_json
+def up(demo: bool, json: bool) -> None:
+    """Print the report of the import, and commands to try."""
+    if not json:
+        output.styled(words.style(f"raddle {__version__}", "bold"))
     if demo:
-        _demo()
+        _demo(json=json)
         return
-    with open_stores() as stores:
-        for warning in stores.config.warnings:
-            diagnostics.warn(warning)
-        _bring_in(stores)
-        tries = list(_worth_trying(stores))
-        _say_what_to_try("raddle", tries, stores)
-        output.styled(words.style(f"threads are kept in {_short(stores.paths.threads_dir)}", "dim"))
+    with open_stores(report=diagnostics.found) as stores:
+        warn_of_settings(stores)
+        if not may_import(stores, (), json=json):
+            return
+        report = _bring_in(stores, json=json)
+        _conclude(stores, report, "raddle", list(_worth_trying(stores)), json=json)
+        if not json:
+            diagnostics.suggest(f"threads are kept in {words.short_path(str(stores.paths.threads_dir))}")
 
 
-def _bring_in(stores: Stores) -> None:
+def _bring_in(stores: Stores, *, json: bool) -> dict[str, Any]:
+    """Import what is new and show it; the report in its JSON shape."""
     from raddle.wiring.importing import import_sessions  # noqa: PLC0415  the rest of this command waits for it anyway
 
     started = time.monotonic()
     with Bar("importing") as bar:
-        report = import_sessions(stores, (), since=None, revive=False, progress=bar.show)
-    print_report(report, time.monotonic() - started)
+        report: ImportReport = import_sessions(stores, (), since=None, revive=False, progress=bar.show)
+    seconds = time.monotonic() - started
+    if not json:
+        print_report(report, seconds)
+    return as_plain(report, seconds)
 
 
-def _demo() -> None:
+def _demo(*, json: bool) -> None:
     """A home of its own below the cache: nothing of the person's is read or written."""
     from raddle.apps.cli.demo_home import write_demo_home  # noqa: PLC0415
 
-    own = load_config()
-    base = own.cache_dir / "demo"
-    made = write_demo_home(base / "home", now=_now_of(base))
-    places = {
-        "HOME": str(base / "home"),
-        "CLAUDE_CONFIG_DIR": str(made.claude_home),
-        **{f"RADDLE_{name.upper()}_DIR": str(base / name) for name in ("data", "config", "state", "cache")},
-    }
-    command = _write_wrapper(base, places)
-    with open_stores(load_config(places)) as stores:
-        _bring_in(stores)
+    base = load_config().cache_dir / "demo"
+    try:
+        made = write_demo_home(base / "home", now=_now_of(base))
+        places = {
+            "HOME": str(base / "home"),
+            "CLAUDE_CONFIG_DIR": str(made.claude_home),
+            **{
+                f"RADDLE_{name.upper()}_DIR": str(base / name)
+                for name in ("data", "config", "state", "cache")
+            },
+        }
+        command = _write_wrapper(base, places)
+    except OSError as error:
+        raise StorageError(
+            f"cannot write the demo below {base}: {error.strerror}", "make room, or set RADDLE_CACHE_DIR"
+        ) from error
+    with open_stores(load_config(places), report=diagnostics.found) as stores:
+        report = _bring_in(stores, json=json)
         tries = [Try(search.query, search.shows) for search in made.searches]
-        _say_what_to_try(_short(command), tries, stores)
-    output.styled(
-        words.style(f"this is the demo, in {_short(base)}; `raddle up` brings in your own sessions", "dim")
-    )
+        _conclude(stores, report, words.short_path(str(command)), tries, json=json)
+    if not json:
+        told = f"this is the demo, in {words.short_path(str(base))}; `raddle up` brings in your own sessions"
+        output.styled(words.style(told, "dim"))
 
 
 def _now_of(base: Path) -> int:
@@ -83,7 +107,7 @@ def _now_of(base: Path) -> int:
     stamp = base / "made"
     try:
         return int(stamp.read_text())
-    except (OSError, ValueError):
+    except (FileNotFoundError, ValueError):
         from raddle.model.clock import system_clock  # noqa: PLC0415
 
         now = system_clock()
@@ -93,15 +117,18 @@ def _now_of(base: Path) -> int:
 
 
 def _write_wrapper(base: Path, places: dict[str, str]) -> Path:
-    """A command that is raddle in the demo."""
-    import shlex  # noqa: PLC0415
-
+    """A command that is raddle in the demo, whatever the person's own variables say."""
     command = base / "raddle"
-    exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in places.items())
+    ours = {setting.variable for setting in SETTINGS if setting.variable.startswith("RADDLE_")}
+    unset = sorted({*AGENT_VARIABLES, *ours} - places.keys())
+    lines = [
+        "#!/bin/sh",
+        f"unset {' '.join(unset)}",
+        *(f"export {name}={shlex.quote(value)}" for name, value in places.items()),
+        f'exec {shlex.quote(sys.executable)} -m raddle "$@"',
+    ]
     base.mkdir(parents=True, exist_ok=True, mode=0o700)
-    command.write_text(
-        f'#!/bin/sh\n{exports}exec {shlex.quote(sys.executable)} -m raddle "$@"\n', encoding="utf-8"
-    )
+    command.write_text("\n".join(lines) + "\n", encoding="utf-8")
     command.chmod(0o700)
     return command
 
@@ -109,68 +136,58 @@ def _write_wrapper(base: Path, places: dict[str, str]) -> Path:
 def _worth_trying(stores: Stores) -> Iterator[Try]:
     """Up to three searches that find something here, each showing another way to search."""
     recent = stores.listed(limit=50)
-    candidates = [
-        *(Try(word, "a word of a title") for word in _title_words(summary.title for summary in recent)),
-        None,
-        *(Try(f"repo:{name}", "everything of one repository") for name in _repositories(recent)),
-        None,
-        Try("role:user is:pinned", "what you asked, in pinned threads"),
-        Try("has:error after:30d", "what failed in the last month"),
-        Try("role:user after:7d", "what you asked in the last week"),
-        Try("role:user", "everything you asked"),
-    ]
-    found = False
-    for candidate in candidates:
-        if candidate is None:
-            found = False
-        elif not found and stores.find(candidate.query, limit=1).hits:
-            found = True
-            yield candidate
+    ways: tuple[Iterable[Try], ...] = (
+        (Try(word, "a word of a title") for word in _title_words(row.title for row in recent)),
+        (Try(f"repo:{name}", "everything of one repository") for name in _repositories(recent)),
+        (
+            Try("has:error after:30d", "what failed in the last month"),
+            Try("role:user after:7d", "what you asked in the last week"),
+            Try("role:user", "everything you asked"),
+        ),
+    )
+    for candidates in ways:
+        found = next((one for one in candidates if stores.find(one.query, limit=1).hits), None)
+        if found is not None:
+            yield found
 
 
-def _title_words(titles: Iterator[str]) -> list[str]:
+def _title_words(titles: Iterable[str]) -> list[str]:
+    """The longest word of each title, where it is one to search for."""
     seen: dict[str, None] = {}
     for title in titles:
-        for word in sorted(title.split(), key=len, reverse=True):
-            clean = word.strip(".,:;!?()[]{}\"'`<>*")
-            if len(clean) >= _LEAST_WORD and clean.isalpha():
-                seen[clean] = None
-                break
+        longest = max((word.strip(".,:;!?()[]{}\"'`<>*") for word in title.split()), key=len, default="")
+        if len(longest) >= _LEAST_WORD and longest.isalpha():
+            seen[longest] = None
     return list(seen)[:8]
 
 
 def _repositories(summaries: Iterable[ThreadSummary]) -> list[str]:
+    """The names of the newest repositories, where one word says them."""
     names = []
     for summary in summaries:
         place = summary.git_remote_url or summary.workspace_root or ""
         name = place.rstrip("/").rpartition("/")[2]
-        if name:
+        if name and name.isprintable() and " " not in name:
             names.append(name)
     return list(dict.fromkeys(names))[:3]
 
 
-def _say_what_to_try(command: str, tries: list[Try], stores: Stores) -> None:
-    import shlex  # noqa: PLC0415
-
+def _conclude(stores: Stores, report: dict[str, Any], command: str, tries: list[Try], *, json: bool) -> None:
+    """Say what to try; with `json` the report with it."""
     newest = stores.listed(limit=1)
-    if not newest:
-        output.line(
-            "nothing is here yet: `raddle new` starts a thread, and `raddle import PATH` reads sessions from elsewhere"
-        )
+    commands = [f"{command} search {shlex.quote(one.query)}" for one in tries]
+    if newest:
+        commands += [f"{command} list", f"{command} show {stores.short_id(newest[0].id)}"]
+    if json:
+        output.json({"import": report, "data_dir": os.fspath(stores.paths.data_dir), "try": commands})
         return
+    if not newest:
+        output.line("nothing is here yet: `raddle import PATH` reads sessions that lie elsewhere,")
+        output.line("and `raddle new` starts a conversation of your own")
+        return
+    reasons = [*(one.why for one in tries), "what you worked on last", words.one_line(newest[0].title)]
     output.line()
     output.styled(words.style("Try:", "bold"))
-    rows = [(f"  {command} search {shlex.quote(one.query)}", one.why) for one in tries]
-    rows.append((f"  {command} list", "what you worked on last"))
-    rows.append(
-        (f"  {command} show {stores.short_id(newest[0].id)}", words.cut(words.one_line(newest[0].title), 60))
-    )
-    for line in words.table(rows, (110, 64), styles=(None, "dim")):
+    rows = [(f"  {line}", why) for line, why in zip(commands, reasons, strict=True)]
+    for line in words.table(rows, (110, 60), styles=(None, "dim"), width=output.columns(), shrink=(1,)):
         output.styled(line)
-
-
-def _short(path: Path) -> str:
-    """`~` for the home folder."""
-    home = os.path.expanduser("~")  # noqa: PTH111  shown, not opened
-    text = str(path)
-    return "~" + text[len(home) :] if text.startswith(home + "/") else text

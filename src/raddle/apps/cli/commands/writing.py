@@ -29,7 +29,7 @@ _MOST_TURNS = 1_000_000
     It belongs to the folder you stand in, with what git says of it there.""",
 )
 @text_argument
-@click.option("--title", default="", type=Words(), help="What lists call it.")
+@click.option("--title", default="", type=Words(), help="What lists call it; else its first words.")
 @click.option("--private", "is_private", is_flag=True, help="It never leaves this machine.")
 @role_option
 @as_json
@@ -43,6 +43,7 @@ def begin(
     stores: Stores, text: str, *, title: str = "", is_private: bool = False, role: str = "user", json: bool
 ) -> None:
     """Start a thread where the person stands; print its id."""
+    from raddle.actions.importing.titles import title_from  # noqa: PLC0415
     from raddle.actions.threads import start_thread  # noqa: PLC0415
 
     warn_of_settings(stores)
@@ -50,7 +51,7 @@ def begin(
     thread_id, message = start_thread(
         stores.threads,
         text,
-        title=title,
+        title=title or title_from(text),
         role=role,
         workspace_root=place.workspace_root,
         cwd=place.cwd,

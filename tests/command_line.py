@@ -147,6 +147,14 @@ class Terminal:
         """Press keys."""
         os.write(self._ours, keys.encode())
 
+    def interrupt(self) -> int:
+        """Press Ctrl-C until it is heard (one that comes just before a read waits for the next); the exit code."""
+        while self.process.poll() is None:
+            self.type("\x03")
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(1)
+        return self.end()
+
     def wait_for(self, text: str) -> None:
         """Read what is drawn until `text` is there."""
         self._read(lambda: text in self.shown)

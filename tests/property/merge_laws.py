@@ -126,7 +126,9 @@ def _check_branches(thread: Thread) -> None:
         if message.parent_id is None or branch != tree.branch_of(message.parent_id):
             starts.append(branch)
         going_on = [
-            child.id for child in tree.children(message.id, removed=True) if tree.branch_of(child.id) == branch
+            child.id
+            for child in tree.children(message.id, removed=True)
+            if tree.branch_of(child.id) == branch
         ]
         law(len(going_on) <= 1, "at most one child continues a branch", message.id, going_on)
     law(len(starts) == len(set(starts)), "each branch id starts once", starts)
@@ -167,7 +169,12 @@ def check_families(thread: Thread, history: History, heard: int) -> None:
     jobs = sorted(job.job_id for job in thread.pending_jobs)
     law(jobs == history.jobs(heard), "pending are the jobs neither landed nor cleared", jobs)
     expected = history.drafts(heard)
-    law(thread.drafts.keys() == expected.keys(), "drafts are exactly the unsettled ones", thread.drafts, expected)
+    law(
+        thread.drafts.keys() == expected.keys(),
+        "drafts are exactly the unsettled ones",
+        thread.drafts,
+        expected,
+    )
     for device, targets in thread.drafts.items():
         law(targets.keys() == expected[device].keys(), "drafts are exactly the unsettled ones", device)
         for target, text in targets.items():

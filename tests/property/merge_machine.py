@@ -32,7 +32,16 @@ KINDS = st.integers(0, 3)
 WAITS = st.sampled_from((SECOND, 0, 1))
 ORDERS = st.permutations((0, 1, 2))
 ACCIDENTS = (
-    *("clock_is_set", "restart", "base_is_lost", "reinstall", "backup", "restore", "hub_backup", "hub_restore"),
+    *(
+        "clock_is_set",
+        "restart",
+        "base_is_lost",
+        "reinstall",
+        "backup",
+        "restore",
+        "hub_backup",
+        "hub_restore",
+    ),
     *("hub_replica_falls_behind", "stale_answer", "event_after_a_gap"),
 )
 
@@ -252,7 +261,10 @@ class MergeMachine(RuleBasedStateMachine):
         for hub in self.hubs:
             law(state_of(hub.thread) == state, "every hub holds what the devices hold", hub.name)
         newest = max(hub.version for hub in self.hubs)
-        law({replica.thread.version for replica in self.replicas[:2]} == {newest}, "versions are equal once quiet")
+        law(
+            {replica.thread.version for replica in self.replicas[:2]} == {newest},
+            "versions are equal once quiet",
+        )
         law(self.replicas[2].thread.version == self.hubs[0].version, "versions are equal once quiet")
 
 

@@ -21,7 +21,7 @@ from raddle.model.threads.message import Message
 from raddle.model.threads.register import Register, Write, join_registers
 from raddle.model.threads.thread import Thread
 from raddle.model.threads.tree import MessageTree
-from tests.fakes.hub import Holding, Hub
+from tests.fakes.hub import Answer, Holding, Hub
 from tests.property.merge_replica import Replica
 
 Patch = pytest.MonkeyPatch
@@ -263,7 +263,11 @@ def the_base_tells_the_forms_of_a_turn_apart(patch: Patch) -> None:
 
 def an_answer_after_a_gap_moves_no_base(patch: Patch) -> None:
     def answered(known: Base, answer: Delta, hub_epoch: str) -> Base:
-        return whole(known, msgspec.structs.replace(answer, base_version=min(answer.base_version, known.version)), hub_epoch)
+        return whole(
+            known,
+            msgspec.structs.replace(answer, base_version=min(answer.base_version, known.version)),
+            hub_epoch,
+        )
 
     whole = base.answered
     patch.setattr("tests.fakes.device.answered", answered)
@@ -278,6 +282,51 @@ def an_older_answer_moves_nothing_back(patch: Patch) -> None:
 
     whole = base.answered
     patch.setattr("tests.fakes.device.answered", answered)
+
+
+def an_erased_hub_is_known_to_hold_nothing(patch: Patch) -> None:
+    patch.setattr(base, "_withdraws", lambda sent: False)
+
+
+def a_delta_holds_only_what_changed(patch: Patch) -> None:
+    def pending(of: Thread, known: Base) -> Delta:
+        delta = whole(of, known)
+        if delta.is_empty or of.is_private:
+            return delta
+        return msgspec.structs.replace(delta, messages=tuple(of.tree), registers=dict(of.registers))
+
+    whole = base.pending
+    patch.setattr("tests.fakes.device.pending", pending)
+
+
+def a_merge_writes_nothing(patch: Patch) -> None:
+    """Whoever merges notes that he did."""
+
+    def receive(
+        self: Replica, hub: Hub, answer: Answer, *, crash: bool = False, heard: int | None = None
+    ) -> None:
+        whole(self, hub, answer, crash=crash, heard=heard)
+        if not answer.delta.is_empty:
+            with self.edit() as editor:
+                editor.write("x/merged_at", editor.author.now())
+
+    whole = Replica.receive
+    patch.setattr(Replica, "receive", receive)
+
+
+def a_sidechain_is_no_reply(patch: Patch) -> None:
+    def is_leaf(self: MessageTree, message_id: str) -> bool:
+        return message_id in self and not self.children(message_id)
+
+    patch.setattr(MessageTree, "is_leaf", is_leaf)
+
+
+def a_sidechain_is_never_the_tip(patch: Patch) -> None:
+    patch.setattr(MessageTree, "tip", lambda self: max(self.shown(), key=_place, default=None))
+
+
+def _place(message: Message) -> tuple[int, str]:
+    return message.order, message.id
 
 
 def a_restored_disk_gets_a_new_device_id(patch: Patch) -> None:
@@ -314,6 +363,11 @@ MUTATIONS = (
     Mutation(the_flag_leaves_only_to_a_hub_that_knows, ("append", "private")),
     Mutation(the_base_is_what_was_sent, ("append", "rename")),
     Mutation(the_base_tells_the_forms_of_a_turn_apart, ("append", "launch", "land")),
+    Mutation(an_erased_hub_is_known_to_hold_nothing, ("append", "private")),
+    Mutation(a_delta_holds_only_what_changed, ("append", "rename")),
+    Mutation(a_merge_writes_nothing, ("append",)),
+    Mutation(a_sidechain_is_no_reply, ("append", "sidechain")),
+    Mutation(a_sidechain_is_never_the_tip, ("append", "sidechain")),
     Mutation(an_answer_after_a_gap_moves_no_base, ("append", "rename"), ("event_after_a_gap",)),
     Mutation(
         a_restored_disk_gets_a_new_device_id, ("rename", "visibility"), ("backup", "restore", "clock_is_set")

@@ -148,11 +148,12 @@ class History:
         for path in self.by_path:
             if path.startswith("message/"):
                 message = kept.get(path.removeprefix("message/"))
-                for edit in self.heard(path, heard):
-                    written: Message = edit.value
-                    if message is not None and written.device and not written.is_purged:
-                        if (written.device, written.order) == (message.device, message.order):
-                            yield edit
+                yield from (
+                    edit
+                    for edit in self.heard(path, heard)
+                    if message is not None and edit.device and not edit.value.is_purged
+                    if (edit.device, edit.value.order) == (message.device, message.order)
+                )
             elif path in EDITS_AGAINST_A_DELETE or path.startswith(FAMILIES_AGAINST_A_DELETE):
                 yield from (edit for edit in self.standing(path, heard) if is_persons(edit))
 

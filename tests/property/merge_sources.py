@@ -113,8 +113,7 @@ def session_edits() -> Iterator[tuple[str, int, Any]]:
     for records in range(1, RECORDS + 1):
         for message in session_messages(records):
             yield f"message/{message.id}", message.rev, message
-        for path, n, value in session_writes(records):
-            yield path, n, value
+        yield from session_writes(records)
 
 
 def legacy_edits() -> Iterator[tuple[str, int, Any, str]]:
@@ -138,7 +137,8 @@ def rewritten_by_the_seed(thread: Thread, **changes: Any) -> bytes:
     kept["loom_version"] = plain.get("client_version")
     kept["git_commits"] = plain.get("git_commits", [])
     messages = [
-        {name: message[name] for name in _SEED_MESSAGE if name in message} | {"content": message.get("content", "")}
+        {name: message[name] for name in _SEED_MESSAGE if name in message}
+        | {"content": message.get("content", "")}
         for message in plain["conversation"]["messages"]
     ]
     metadata = {name: plain["metadata"].get(name) for name in _SEED_METADATA}

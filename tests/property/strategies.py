@@ -40,7 +40,9 @@ def json_values() -> st.SearchStrategy[Any]:
     return st.one_of(
         st.sampled_from((None, True, False, 0, 1, 1.0, -0.0, 0.5, "", "a", 2**60, -5)),
         texts(4),
-        st.sampled_from(([], {}, [1], [True], {"a": 1}, {"a": 1.0}, {"messages": [0]}, {"": {"/~": [None, ""]}})),
+        st.sampled_from(
+            ([], {}, [1], [True], {"a": 1}, {"a": 1.0}, {"messages": [0]}, {"": {"/~": [None, ""]}})
+        ),
     )
 
 

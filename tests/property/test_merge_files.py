@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from raddle.model.threads.adopt import adopt, first_sight, migrated_messages, open_file
 from raddle.model.threads.codec import decode_file, encode_frame, encode_thread, pretty_message
 from raddle.model.threads.delta import Delta
+from raddle.model.threads.edits import Editor
 from raddle.model.threads.thread import Thread, diff
 from tests.builders import DAY, NOON, THREAD_ID, WoundClock, a_line, a_thread, an_author
 from tests.property.merge_laws import state_of
@@ -61,7 +62,12 @@ def test_unknown_fields_survive_at_every_level(value: Any) -> None:
     message = written["conversation"]["messages"][0]
     for level in (
         *(written, written["conversation"], written["metadata"], written["agent_state"], message),
-        *(written["metadata"]["extra"], message["tool_calls"][0], message["usage"], message["attachments"][0]),
+        *(
+            written["metadata"]["extra"],
+            message["tool_calls"][0],
+            message["usage"],
+            message["attachments"][0],
+        ),
     ):
         assert level["future"] == value
     assert written["metadata"]["extra"]["a/b~c"] == value
@@ -154,7 +160,8 @@ def test_a_file_edited_by_hand_loses_nothing_that_was_known(
 
 def test_a_turn_that_the_seeds_program_saw_removed_stays_removed() -> None:
     author = an_author()
-    thread = a_thread(*a_line("one", "two", "three"), author=author, **{"gone/m3": True})
+    thread = a_thread(*a_line("one", "two", "three"))
+    Editor(thread, author).write("gone/m3", value=True)
     adopted = adopt(thread, decode_file(rewritten_by_the_seed(thread)), author)
     assert state_of(adopted) == state_of(thread)
     assert adopted.tree.is_removed("m3")

@@ -177,7 +177,9 @@ def test_a_delta_reads_back_from_a_line_of_json(delta: Delta) -> None:
     read = delta_from_json(line)
     assert canonical_json(encode_delta(read)) == canonical_json(encode_delta(delta))
     assert delta_to_json(read) == line
-    assert canonical_json(encode_delta(decode_delta(encode_plain(delta)))) == canonical_json(encode_delta(delta))
+    assert canonical_json(encode_delta(decode_delta(encode_plain(delta)))) == canonical_json(
+        encode_delta(delta)
+    )
 
 
 def encode_plain(delta: Delta) -> object:

@@ -48,7 +48,9 @@ def messages(draw: st.DrawFn, name: str) -> MessageText:
         order=NOW - draw(st.integers(0, 20)) * DAY if known else draw(st.integers(0, 5)),
         role=role,
         texts=(fields[0], fields[1], fields[2], fields[3], fields[4]),
-        tool_names=tuple(draw(st.lists(st.sampled_from(("Bash", "Read", "mcp__git__log", "git")), max_size=2))),
+        tool_names=tuple(
+            draw(st.lists(st.sampled_from(("Bash", "Read", "mcp__git__log", "git")), max_size=2))
+        ),
         is_error=draw(st.booleans()),
     )
 
@@ -63,9 +65,17 @@ def threads(draw: st.DrawFn, number: int) -> tuple[ThreadSummary, list[MessageTe
         workspace_root=draw(st.sampled_from((None, "/home/me/beta", "/home/me/user-by/"))),
         git_branch=branches[0] if branches else None,
         git_branches=tuple(branches),
-        git_remote_url=draw(st.sampled_from((None, "github.com/me/alpha", "git.example.org/team/sub/get_user"))),
-        git_commits=tuple(draw(st.lists(st.sampled_from(("a1b2c3d4e5f6a7b8c9d0", "deadbeefcafe0123")), max_size=2))),
-        source=draw(st.sampled_from((None, Source(agent="claude-code", session_id="x"), Source(agent="codex", session_id="y")))),
+        git_remote_url=draw(
+            st.sampled_from((None, "github.com/me/alpha", "git.example.org/team/sub/get_user"))
+        ),
+        git_commits=tuple(
+            draw(st.lists(st.sampled_from(("a1b2c3d4e5f6a7b8c9d0", "deadbeefcafe0123")), max_size=2))
+        ),
+        source=draw(
+            st.sampled_from(
+                (None, Source(agent="claude-code", session_id="x"), Source(agent="codex", session_id="y"))
+            )
+        ),
         tags=tuple(draw(st.lists(st.sampled_from(("bug", "bug fix", "世界", "alpha")), max_size=2))),
         is_pinned=draw(st.booleans()),
         is_private=draw(st.booleans()),
@@ -107,7 +117,15 @@ FILTERS = (
     " sha:a1b2 sha:dead,a1 role:user role:tool,system role:weird agent:claude agent:raddle agent:codex tool:bash"
     " tool:git tool:mcp* file:auth.rs file:src file:alpha before:5d after:5d after:2026-11-20 before:2026 is:pinned"
     " is:private is:archived is:removed has:error"
-).split() + ['tag:"bug"', 'tag:"bug fix"', 'branch:"main"', 'role:"weird role"', 'tool:"git"', 'repo:"beta"', 'agent:"claude code"']
+).split() + [
+    'tag:"bug"',
+    'tag:"bug fix"',
+    'branch:"main"',
+    'role:"weird role"',
+    'tool:"git"',
+    'repo:"beta"',
+    'agent:"claude code"',
+]
 
 queries = st.lists(terms(), max_size=4).map(" ".join)
 
@@ -136,9 +154,13 @@ def found_by(index: SearchIndex, query: str) -> dict[str, list[str]]:
             return found
 
 
-def found_by_reading(store: list[tuple[ThreadSummary, list[MessageText], set[str]]], query: str) -> dict[str, list[str]]:
+def found_by_reading(
+    store: list[tuple[ThreadSummary, list[MessageText], set[str]]], query: str
+) -> dict[str, list[str]]:
     asked = parse(query, now=NOW)
-    read = {summary.id: sorted(hits(asked, header_of(summary), said, removed)) for summary, said, removed in store}
+    read = {
+        summary.id: sorted(hits(asked, header_of(summary), said, removed)) for summary, said, removed in store
+    }
     return {thread_id: ids for thread_id, ids in read.items() if ids}
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
+from raddle.model.threads.branching import list_branches
 from raddle.model.threads.delta import Delta
 from raddle.model.threads.edits import Editor
 from raddle.model.threads.message import Message
@@ -178,6 +179,13 @@ def test_fork_depth_is_the_number_of_branches_that_were_left(thread: Thread) -> 
         path = [thread.tree.branch_of(m.id) for m in thread.tree.path_to_root(message.id)]
         changes = sum(one != other for one, other in itertools.pairwise(path))
         assert thread.tree.fork_depth(message.id) == changes
+
+
+@given(threads())
+def test_the_list_of_branches_says_of_each_what_the_tree_says(thread: Thread) -> None:
+    for row in list_branches(thread):
+        assert row.fork_depth == thread.tree.fork_depth(row.start)
+        assert row.is_current == (row.tip == getattr(thread.tree.tip(), "id", None))
 
 
 @given(threads())

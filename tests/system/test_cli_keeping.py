@@ -95,6 +95,7 @@ def test_a_purge_erases_every_byte() -> None:
 def test_a_purge_of_removed_turns_erases_their_words_and_keeps_the_rest() -> None:
     thread = new("keep this")
     done("reply", thread, "zanzibar")
+    done("search", "zanzibar")
     done("undo", thread)
     assert done("purge", thread, "--removed", "-y", "--json").json == {"id": thread, "purged_messages": 1}
     assert bytes_in(load_config().data_dir, b"zanzibar") == []

@@ -268,12 +268,16 @@ def test_a_thread_from_a_newer_raddle_is_named_and_the_others_are_listed() -> No
     assert kept in {row["id"] for row in done("list", "--json").json}
 
 
-def test_an_index_that_is_gone_is_built_again_and_says_so(home: Path) -> None:
+@pytest.mark.parametrize(("enough", "is_told"), [(1, True), (2, False)])
+def test_an_index_that_is_gone_is_built_again_and_says_so_where_it_takes_a_while(
+    enough: int, is_told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     thread = new("hello")
     done("list")
     for file in load_config().cache_dir.iterdir():
         file.unlink()
+    monkeypatch.setattr("raddle.wiring._MANY", enough)
     answer = done("list", "--json")
     assert [row["id"] for row in answer.json] == [thread]
-    assert "building it from 1 threads" in answer.err
+    assert ("building it from 1 threads" in answer.err) is is_told
     assert done("list").err == ""

@@ -273,6 +273,13 @@ class TestEditedByHand:
             assert texts(again.messages) == ["one", "typed in an editor"]
             assert again.messages[1].parent_id == "m1"
 
+    def test_a_turn_with_an_id_that_is_not_known_is_taken_in(self) -> None:
+        thread, plain = self.edited(cwd="/elsewhere")
+        plain["conversation"]["messages"].append(
+            {"id": "m2", "parent_id": "m1", "role": "user", "content": "two"}
+        )
+        assert texts(opened(plain, thread).messages) == ["two", "one"]
+
     def test_a_job_is_not_launched_anew_by_what_the_file_still_says(self) -> None:
         thread = a_thread(*a_line("one"))
         Editor(thread, an_author()).launch_job("job-1", "m1", "openai")

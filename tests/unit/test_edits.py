@@ -7,7 +7,7 @@ import pytest
 from raddle.model.clock import parse_time
 from raddle.model.errors import InvalidInput, NotFound
 from raddle.model.threads.agent_state import ERROR, AgentState, PendingToolCall
-from raddle.model.threads.edits import ROOT, Editor
+from raddle.model.threads.edits import ROOT, Editor, imported_registers
 from raddle.model.threads.git_facts import GitSnapshot
 from raddle.model.threads.thread import Thread, merge
 from tests.builders import NOON, SECOND, THREAD_ID, WoundClock, an_author, texts
@@ -363,6 +363,21 @@ class TestContext:
         desk.edit().set_agent_state(state)
         assert desk.thread.agent_state == state
         assert [path for path in desk.thread.registers if "agent" in path] == ["agent_state"]
+
+
+class TestImportedRegisters:
+    def test_what_a_person_wrote_is_left_alone(self, desk: Desk) -> None:
+        desk.edit().rename("mine")
+        made = imported_registers(desk.thread.registers, [("title", NOON * 2, "theirs"), ("cwd", 5, "/w")])
+        assert set(made) == {"cwd"}
+        assert made["cwd"].latest == (5, "", "/w")
+
+    def test_what_is_set_once_keeps_what_it_has_and_all_else_takes_the_last(self) -> None:
+        made = imported_registers({}, [("created_at", 5, "b"), ("created_at", 9, "c")])
+        assert made["created_at"].values == ["b"]
+        assert imported_registers({}, [("cwd", 5, "b"), ("cwd", 9, "c"), ("cwd", 1, "a")])["cwd"].values == [
+            "c"
+        ]
 
 
 class TestStamps:

@@ -303,6 +303,38 @@ class TestText:
             "  (1 other answer left out)\n"
         )
 
+    def test_other_lines_attachments_and_what_is_missing_are_told(self) -> None:
+        picture = Attachment(sha256="0" * 64, name="a.png", size=1)
+        body = Attachment(sha256="1" * 64, media_type="text/plain", size=2_000_000, is_body=True)
+        call = ToolCall(id="c1", tool_name="bash", arguments_json={"command": "ls"})
+        thread = a_thread(
+            a_message("m1", "look", attachments=(picture, body)),
+            _reply("n", "<env>", "m1", 1, "user", kind="notice"),
+            _reply("m2", "", "n", 2, "assistant", tool_calls=(call,)),
+            _reply("m3", "no such file", "m2", 3, "tool", tool_call_id="c1", is_error=True),
+            _reply("m4", "secret", "m3", 4, "assistant").purged(),
+            _reply("m5", "orphan", "m4", 5, "tool", tool_call_id="gone"),
+            _reply("m6", "go on", "m5", 6, "user"),
+            _reply("o1", "other", "m1", 1, "user", branch_id="o1"),
+            _reply("l1", "lost", "never", 1, "user", branch_id="l1"),
+            a_message("r2", "from the top"),
+        )
+        lines = to_text(thread).decode().splitlines()
+        for line in (
+            "  + Attachment: a.png (1 byte)",
+            "  + The whole text (text/plain, 2,000,000 bytes)",
+            "  (also answered in line 4)",
+            "  < (failed)",
+            "      no such file",
+            "  (erased)",
+            "  < tool (its call is not here)",
+            "Line 2: another beginning",
+            "Line 3: lost and found (what it answers is not there)",
+            "Line 4: another answer to turn 1",
+        ):
+            assert line in lines
+        assert "<env>" not in "".join(lines)
+
     def test_no_control_code_of_a_transcript_reaches_the_terminal(self) -> None:
         thread = a_thread(a_message(content="a\x1b[2Jb\x07\x9b\x00\tc\r\nd\re"), title="\x1b]0;x\x07")
         assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", to_text(thread).decode())

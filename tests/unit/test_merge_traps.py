@@ -57,6 +57,18 @@ def say(content: str, role: str = "user") -> Edit:
     return lambda editor: editor.append(role, content)
 
 
+def rename(title: str) -> Edit:
+    return lambda editor: editor.rename(title)
+
+
+def is_private(device: Device) -> bool:
+    return device.thread.is_private
+
+
+def is_deleted(device: Device) -> bool:
+    return device.thread.is_deleted
+
+
 def push_and_lose_the_answer(device: Device, hub: Hub) -> None:
     assert device.send(hub, device.pending(hub), crash=True)
 
@@ -140,18 +152,18 @@ def test_4_private_can_be_switched_back(hub: Hub, anna: Device, bert: Device) ->
     do(anna, lambda editor: editor.set_private(True))
     anna.sync(hub)
     bert.sync(hub)
-    assert bert.thread.is_private
+    assert is_private(bert)
     assert len(held(hub).tree) == 0
     do(anna, lambda editor: editor.set_private(False))
     sync_all(hub, anna, bert)
-    assert not bert.thread.is_private
+    assert not is_private(bert)
     assert shown(bert) == ["m0"] == texts(held(hub).tree)
 
 
 def test_5_a_turn_does_not_renew_the_stamp_of_a_title(hub: Hub, anna: Device, bert: Device) -> None:
     share(hub, anna, bert, say("m0"))
-    do(anna, lambda editor: editor.rename("old"))
-    do(bert, lambda editor: editor.rename("newer"))
+    do(anna, rename("old"))
+    do(bert, rename("newer"))
     do(anna, say("a later turn"))
     sync_all(hub, anna, bert)
     assert anna.thread.title == "newer"
@@ -160,11 +172,11 @@ def test_5_a_turn_does_not_renew_the_stamp_of_a_title(hub: Hub, anna: Device, be
 def test_6_a_title_that_goes_back_to_its_first_value_stays_there(
     hub: Hub, anna: Device, bert: Device
 ) -> None:
-    share(hub, anna, bert, lambda editor: editor.rename("t"))
-    do(anna, lambda editor: editor.rename("x"))
+    share(hub, anna, bert, rename("t"))
+    do(anna, rename("x"))
     push_and_lose_the_answer(anna, hub)
     bert.pull(hub)
-    do(bert, lambda editor: editor.rename("t"))
+    do(bert, rename("t"))
     bert.push(hub)
     sync_all(hub, anna, bert)
     assert anna.thread.title == "t"
@@ -183,6 +195,17 @@ def test_7_a_landed_job_is_not_pending_again(hub: Hub, anna: Device, bert: Devic
     sync_all(hub, anna, bert)
     assert anna.thread.pending_jobs == []
     assert shown(anna) == ["m0", "the answer"]
+
+
+def test_7_a_job_that_landed_where_its_launch_was_not_heard_of_is_not_pending(
+    hub: Hub, anna: Device, bert: Device
+) -> None:
+    share(hub, anna, bert, say("m0"))
+    asked = next(iter(anna.thread.tree)).id
+    do(anna, lambda editor: editor.launch_job("j", asked, "someone"))
+    do(bert, lambda editor: editor.land_job("j", "the answer", parent_id=asked))
+    sync_all(hub, anna, bert)
+    assert anna.thread.pending_jobs == []
 
 
 def test_8_a_job_that_lands_on_two_devices_adds_one_reply(hub: Hub, anna: Device, bert: Device) -> None:
@@ -314,10 +337,10 @@ def test_15_a_title_set_with_a_clock_ahead_heals_at_the_next_edit(
     hub: Hub, anna: Device, bert: Device, clock: WoundClock
 ) -> None:
     clock.wind(365 * DAY)
-    do(anna, lambda editor: editor.rename("from the future"))
+    do(anna, rename("from the future"))
     clock.wind(-365 * DAY)
     sync_all(hub, anna, bert)
-    do(bert, lambda editor: editor.rename("from now"))
+    do(bert, rename("from now"))
     sync_all(hub, anna, bert)
     assert anna.thread.title == "from now"
 
@@ -344,10 +367,31 @@ def test_17_a_version_does_not_go_back(hub: Hub, anna: Device, bert: Device) -> 
     assert anna.thread.version == bert.thread.version == hub.holding(THREAD_ID).version == 3
 
 
+def test_17_with_two_hubs_the_one_that_got_fewer_pushes_may_count_less_until_the_next_edit(
+    clock: WoundClock,
+) -> None:
+    """A version counts pushes of one hub; it names nothing, and only the base's own is ever compared."""
+    one, two = Hub("one"), Hub("two")
+    anna, bert, carl = (Device(name * 8, clock) for name in "abc")
+    do(anna, rename("x"))
+    do(bert, lambda editor: editor.tag("bert's"))
+    do(carl, lambda editor: editor.tag("carl's"))
+    for device, hub in ((anna, one), (carl, one), (anna, one), (bert, two), (anna, two), (anna, one)):
+        device.sync(hub)
+    sync_all(one, anna, bert, carl)
+    sync_all(two, anna, bert)
+    assert state_of(held(one)) == state_of(held(two))
+    assert (one.holding(THREAD_ID).version, two.holding(THREAD_ID).version) == (3, 2)
+    do(bert, rename("y"))
+    sync_all(two, anna, bert)
+    sync_all(one, anna, bert, carl)
+    assert one.holding(THREAD_ID).version == two.holding(THREAD_ID).version == carl.thread.version == 4
+
+
 def test_18_conflicting_titles_are_the_same_list_in_every_order() -> None:
     devices = [Device(name * 8, WoundClock()) for name in "abc"]
     for device in devices:
-        do(device, lambda editor, device=device: editor.rename(device.device_id[0]))
+        do(device, rename(device.device_id[0]))
     found = set()
     for one, two, three in permutations(device.thread for device in devices):
         merged = merge(merge(one, two), three)
@@ -356,10 +400,10 @@ def test_18_conflicting_titles_are_the_same_list_in_every_order() -> None:
 
 
 def test_18_nobody_is_in_conflict_with_himself(hub: Hub, anna: Device, bert: Device) -> None:
-    do(anna, lambda editor: editor.rename("a"))
+    do(anna, rename("a"))
     anna.push(hub)
     anna.lose_base(hub)
-    do(anna, lambda editor: editor.rename("b"))
+    do(anna, rename("b"))
     sync_all(hub, anna, bert)
     assert anna.thread.title == "b"
     assert anna.thread.conflicts == []
@@ -369,8 +413,10 @@ def test_19_two_hubs_come_to_rest(clock: WoundClock) -> None:
     hubs = Hub("one"), Hub("two")
     devices = [Device(name * 8, clock) for name in "abc"]
     for device, title in zip(devices, ("b", "a", "a"), strict=True):
-        do(device, lambda editor, title=title: editor.rename(title))
-    served = [(device, hub) for device in devices for hub in hubs if device is not devices[2] or hub is hubs[0]]
+        do(device, rename(title))
+    served = [
+        (device, hub) for device in devices for hub in hubs if device is not devices[2] or hub is hubs[0]
+    ]
     pushes = [sum(device.sync(hub) for device, hub in served) for _ in range(4)]
     assert pushes[0] > 0
     assert pushes[-2:] == [0, 0]
@@ -380,11 +426,11 @@ def test_19_two_hubs_come_to_rest(clock: WoundClock) -> None:
 def test_20_an_edit_after_a_delete_brings_the_thread_back(hub: Hub, anna: Device, bert: Device) -> None:
     share(hub, anna, bert, say("m0"))
     do(anna, lambda editor: editor.delete())
-    assert anna.thread.is_deleted
+    assert is_deleted(anna)
     do(anna, say("m1"))
-    assert not anna.thread.is_deleted
+    assert not is_deleted(anna)
     sync_all(hub, anna, bert)
-    assert not bert.thread.is_deleted
+    assert not is_deleted(bert)
     assert bert.thread.conflicts == []
 
 
@@ -395,22 +441,20 @@ def test_20_an_edit_that_a_delete_did_not_know_of_keeps_the_thread(
     do(bert, lambda editor: editor.tag("kept"))
     do(anna, lambda editor: editor.delete())
     sync_all(hub, anna, bert)
-    assert not anna.thread.is_deleted
+    assert not is_deleted(anna)
     assert [conflict.path for conflict in anna.thread.conflicts] == ["deleted"]
     do(anna, lambda editor: editor.delete())
     sync_all(hub, anna, bert)
-    assert bert.thread.is_deleted
+    assert is_deleted(bert)
     assert bert.thread.conflicts == []
 
 
-def test_20_what_a_program_notes_does_not_keep_a_deleted_thread(
-    hub: Hub, anna: Device, bert: Device
-) -> None:
+def test_20_what_a_program_notes_does_not_keep_a_deleted_thread(hub: Hub, anna: Device, bert: Device) -> None:
     share(hub, anna, bert, say("m0"))
     do(bert, lambda editor: editor.set_model("provider", "model"))
     do(anna, lambda editor: editor.delete())
     sync_all(hub, anna, bert)
-    assert bert.thread.is_deleted
+    assert is_deleted(bert)
 
 
 def test_21_who_withdraws_holds_all_that_was_acknowledged(
@@ -443,7 +487,7 @@ def test_a_private_thread_is_not_told_to_a_hub_that_does_not_know_it(hub: Hub, a
 def test_a_push_costs_what_changed(hub: Hub, anna: Device) -> None:
     do(anna, *(say(f"turn {number}") for number in range(50)))
     anna.sync(hub)
-    do(anna, lambda editor: editor.rename("x"))
+    do(anna, rename("x"))
     assert len(anna.pending(hub).registers) == 2
     assert anna.pending(hub).messages == ()
 

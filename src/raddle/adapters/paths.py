@@ -52,6 +52,11 @@ class Paths(Struct, frozen=True, kw_only=True):
         return self.data_dir / "locks"
 
     @property
+    def import_lock_dir(self) -> Path:
+        """The lock of imports; not one of `locks_dir`, which a thread might share for as long as an import takes."""
+        return self.data_dir / "import-lock"
+
+    @property
     def import_ledger(self) -> Path:
         """Which file of which agent was read how far (SQLite)."""
         return self.data_dir / "import-ledger.sqlite3"

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 
 _SHORT = 10
+_MANY = 200
+"""Building an index of fewer threads is done before anybody has read that it is being done."""
 _REWRITES = frozenset({"loom", "quorum"})
 """Programs that write their whole file anew for each turn: that is no sign of anything."""
 
@@ -147,7 +149,7 @@ class Stores:
         from raddle.wiring.care import fill_index  # noqa: PLC0415
 
         count = len(self.threads.ids())
-        if count:
+        if count >= _MANY:
             done = f"building it from {count:,} threads"
             self.report(Finding(path=str(self.paths.search_index), what=reason, done=done))
         fill_index(index, self.threads)

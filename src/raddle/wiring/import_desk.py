@@ -10,18 +10,20 @@ import contextlib
 import functools
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Set as AbstractSet
 
 import msgspec
 
-from raddle.actions.importing.importer import Importer, Links, Taken
+from raddle.actions.importing.importer import Links, Taken, Write
 from raddle.actions.importing.registry import importer_of
 from raddle.actions.importing.run import Converted
-from raddle.actions.importing.run_plan import PURGED, SessionPlan, SourceEntry, Task
-from raddle.actions.importing.session import LARGEST_GROWTH_BYTES, SessionRead, read_session, without_thread
-from raddle.actions.importing.source_reading import FileRead, Sources
+from raddle.actions.importing.run_plan import SessionPlan, SourceEntry, Task
+from raddle.actions.importing.session import LARGEST_GROWTH_BYTES, read_session
+from raddle.actions.importing.source_reading import Sources
+from raddle.actions.ports import Placed
 from raddle.adapters.agent_homes.discovery import name_of
 from raddle.adapters.agent_homes.source_bytes import SourceBytes
+from raddle.adapters.blobs.directory import BlobDirectory
 from raddle.adapters.files import find_bytes
 from raddle.adapters.local_store.search_bulk import Bulk
 from raddle.adapters.local_store.search_dirty import Taken as Marks
@@ -46,6 +48,7 @@ from raddle.wiring.import_worker import (
     converted_of,
     decode_answer,
     encode_task,
+    left_as_purged,
     with_context,
 )
 from raddle.wiring.purging import drop_blobs
@@ -83,8 +86,9 @@ class ImportDesk:
         self._there = set(self._threads.ids())
         self._new: set[str] = set()
         self._placing: set[str] = set()
+        self._dropped: set[str] = set()
         self._bulk: Bulk | None = None
-        self._files = ThreadFileJoins(stores, self._threads, self._known, self._purged)
+        self._files = ThreadFileJoins(stores, self._threads, known.get, self._purged)
 
     def _changed(self, thread_id: str) -> None:
         """A thread whose words are in the index already, or are about to be, needs no second look."""
@@ -145,16 +149,9 @@ class ImportDesk:
     def place(self, batch: Sequence[Converted]) -> list[Converted]:
         """Thread files into their places, then the index on the disk."""
         self._stores.blobs.sync()  # the workers left the wait for the disk to us: once for a whole batch
-        folder = self._stores.paths.threads_dir
         new = [converted for converted in batch if converted.thread_id in self._new]
         placed: dict[str, Converted] = {}
-        with self._on_their_way(new):
-            results = self._threads.import_many(
-                (converted.thread_id, str(folder / converted.prepared)) for converted in new
-            )
-            if self._bulk is not None:
-                self._bulk.commit()
-        for converted, result in zip(new, results, strict=True):
+        for converted, result in zip(new, self._place_new(new), strict=True):
             if not result.is_new:  # somebody else brought it meanwhile
                 self._stores.mark_dirty(converted.thread_id)
             placed[converted.plan.key] = msgspec.structs.replace(
@@ -166,17 +163,25 @@ class ImportDesk:
             self._revive(converted.thread_id)
         return [placed[converted.plan.key] for converted in batch]
 
-    @contextlib.contextmanager
-    def _on_their_way(self, batch: Iterable[Converted]) -> Iterator[None]:
-        """Were the process to die in this block, a search takes in itself what is in its place and not in the index."""
+    def _place_new(self, batch: Sequence[Converted]) -> list[Placed]:
+        """Were the process to die in here, what is in its place and not in the index is taken in by a search, which
+        reads the marks."""
+        if not batch:
+            return []
         self._placing = {converted.thread_id for converted in batch}
         self._new -= self._placing
         marks = self._stores.paths.dirty_list.with_suffix(".placing")
         for thread_id in self._placing:
             mark_dirty(marks, thread_id)
-        yield
+        folder = self._stores.paths.threads_dir
+        placed = self._threads.import_many(
+            (converted.thread_id, str(folder / converted.prepared)) for converted in batch
+        )
+        assert self._bulk is not None
+        self._bulk.commit()
         drop_taken(Marks((), (marks,)))
         self._placing = set()
+        return placed
 
     def _join_prepared(self, converted: Converted) -> Converted:
         """What was prepared, into the thread that is there; registers as an importer writes them."""
@@ -185,7 +190,8 @@ class ImportDesk:
             prepared = decode_file(find_bytes(path) or b"").thread()
         finally:
             path.unlink(missing_ok=True)
-        writes = [(name, *register.latest[::2]) for name, register in prepared.registers.items()]
+        latest = {name: register.latest for name, register in prepared.registers.items()}
+        writes = [(name, write.n, write.value) for name, write in latest.items()]
         put = {attachment.sha256 for message in prepared.tree for attachment in message.attachments}
         thread = _Stored(self._threads, converted.thread_id).thread(converted.thread_id)
         return self._joined(converted, thread, prepared.tree, writes, put=put)
@@ -214,7 +220,7 @@ class ImportDesk:
         if read.is_too_large:
             return self._in_bulk(session)
         if read.thread_id in self._purged:
-            return self._purged_again(session, importer, read, sink)
+            return self._kept(left_as_purged(importer, session, read, sink.put))
         converted = self._kept(converted_of(importer, session, read))
         if not read.thread_id:
             return converted
@@ -225,3 +231,130 @@ class ImportDesk:
         )
         self._revive(read.thread_id)
         return joined
+
+    def _in_bulk(self, session: SessionPlan) -> Converted:
+        """A large file whose growth could not be read on its own: from its start, in a worker, as a new one is."""
+        (converted,) = self._convert([session], 1)
+        return self.place([converted])[0] if converted.prepared else converted
+
+    def _joined(
+        self,
+        converted: Converted,
+        thread: Thread | None,
+        messages: Iterable[Message],
+        writes: Iterable[Write],
+        *,
+        put: AbstractSet[str],
+        moved: AbstractSet[str] = frozenset(),
+    ) -> Converted:
+        """`messages` and `writes` in the session's `thread`. `put`: attachments that were stored for them; what no
+        message shows (the words were purged meanwhile, or another form won) goes again."""
+        tree = Thread("").tree if thread is None else thread.tree
+        news: list[Message] = []
+        shown: set[str] = set()
+        new = 0
+        for message in messages:
+            before = tree.get(message.id)
+            stands = message if before is None else join_messages(before, message)
+            if before is not None and stands is before and message.id in moved and not before.is_purged:
+                stands = _moved(before, message)
+            if stands is not before:
+                news.append(stands)
+                new += before is None
+            shown.update(attachment.sha256 for attachment in stands.attachments)
+        self._dropped |= put - shown
+        registers = imported_registers({} if thread is None else thread.registers, writes)
+        version = 1 if thread is None else thread.version
+        delta = Delta(version=version, messages=tuple(news), registers=registers)
+        has_news = self._threads.join(converted.thread_id, delta)
+        return msgspec.structs.replace(
+            converted, prepared="", messages=new, is_new=thread is None and has_news, has_news=has_news
+        )
+
+    def _kept(self, converted: Converted) -> Converted:
+        """The same, its blobs that belong to nobody put down to be dropped."""
+        self._dropped.update(converted.dropped)
+        files = converted.files
+        if converted.thread_id in self._without_bytes:
+            self._dropped.update(file.segment.sha256 for file in files if file.segment is not None)
+            files = tuple(msgspec.structs.replace(file, segment=None) for file in files)
+        return msgspec.structs.replace(converted, files=files, dropped=())
+
+    def tidy(self) -> None:
+        """At the end: drop the blobs that were stored on the way and that nothing names."""
+        drop_blobs(self._stores, self._dropped)
+        self._dropped.clear()
+
+    def _revive(self, thread_id: str) -> None:
+        if thread_id in self._to_revive:
+            self._stores.ledger.revive(thread_id)
+            self._to_revive.discard(thread_id)
+
+    def _thread_of(self, session: SessionPlan) -> str:
+        paths = (*session.known, *(file.path for file in session.files))
+        entries = (self._known_entries.get(path) for path in paths)
+        return next((entry.thread_id for entry in entries if entry is not None and entry.thread_id), "")
+
+    def _known(self, path: str) -> tuple[SourceEntry, bytes] | None:
+        entry = self._known_entries.get(path)
+        if entry is None:
+            return None
+        return entry, (self._stores.ledger.state_of(path) or b"") if entry.read_to else b""
+
+    def _links(self, session: SessionPlan) -> Links | None:
+        """What the session's files told when they were last read."""
+        importer = importer_of(session.agent)
+        told: Links | None = None
+        for path in session.known:
+            links = importer.links(self._stores.ledger.state_of(path) or b"")
+            told = links if told is None or links is None else told.joined(links)
+        return told
+
+
+def _moved(before: Message, message: Message) -> Message:
+    """A sub-agent's message whose place became known; its earlier form would win by its earlier order."""
+    if (before.parent_id, before.order) == (message.parent_id, message.order):
+        return before
+    return changed(message, rev=before.rev + 1)
+
+
+class _JoinSink(BlobSink):
+    """Holds the messages of one reading, each id once. `moved`: those whose place was found anew."""
+
+    def __init__(self, blobs: BlobDirectory) -> None:
+        super().__init__(blobs)
+        self.messages: dict[str, Message] = {}
+        self.moved: set[str] = set()
+
+    def take(self, taken: Taken, *, anew: bool = False) -> None:
+        """Messages and blobs, as they are finished."""
+        self.keep_blobs(taken)
+        for message in taken.messages:
+            before = self.messages.get(message.id)
+            stands = message if before is None or anew else join_messages(before, message)
+            self.messages[message.id] = stands
+            if anew:
+                self.moved.add(message.id)
+
+
+class _Stored:
+    """The thread a session belongs to, loaded when somebody first asks for a message of it."""
+
+    def __init__(self, threads: ThreadFiles, thread_id: str) -> None:
+        self._threads = threads
+        self._loaded: dict[str, Thread | None] = {}
+        self._thread_id = thread_id
+
+    def thread(self, thread_id: str) -> Thread | None:
+        """The thread; None where it is not there."""
+        if thread_id not in self._loaded:
+            try:
+                self._loaded[thread_id] = self._threads.load(thread_id)
+            except NotFound:
+                self._loaded[thread_id] = None
+        return self._loaded[thread_id]
+
+    def message(self, message_id: str) -> Message | None:
+        """A stored message of the session's thread."""
+        thread = self.thread(self._thread_id) if self._thread_id else None
+        return None if thread is None else thread.tree.get(message_id)

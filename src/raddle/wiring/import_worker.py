@@ -8,6 +8,7 @@ decides what takes its place.
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 import msgspec
@@ -185,54 +186,45 @@ def _convert(setup: Setup, task: Task, send: Callable[[bytes], None]) -> Done:
         known=lambda path: (entries[path], b"") if path in entries else None,
     )
     try:
-        read = read_session(
-            importer, plan, sources, sink, links=task.links, lookup=lambda message_id: None
-        )
-        if read.thread_id in setup.purged or (plan.is_new and not len(spool)):
-            return Done(converted=_nothing(setup, importer, plan, read, sink))
+        read = read_session(importer, plan, sources, sink, links=task.links, lookup=lambda message_id: None)
+        if read.thread_id in setup.purged:
+            return Done(converted=left_as_purged(importer, plan, read, sink.put))
+        if plan.is_new and not len(spool):
+            read = without_thread(read)
+        converted = converted_of(importer, plan, read)
         if not read.thread_id or not len(spool):
-            return Done(converted=converted_of(importer, plan, read))
-        return _prepared(setup, importer, plan, read, sink, spool)
+            return Done(converted=converted)
+        return _prepared(setup.rules, read, converted, sink, spool)
     finally:
         sink.drop_segment()
         spool.close()
 
 
-def _nothing(
-    setup: Setup, importer: Importer, plan: SessionPlan, read: SessionRead, sink: BlobSink
+def left_as_purged(
+    importer: Importer, plan: SessionPlan, read: SessionRead, put: AbstractSet[str]
 ) -> Converted:
-    """A session that makes no thread, or one that was purged: of its bytes nothing stays."""
-    converted = converted_of(importer, plan, without_thread(read))
-    if read.thread_id not in setup.purged:
-        return converted
+    """A session whose thread was purged: of its bytes, and of the attachments that were `put`, nothing stays."""
+    nothing = converted_of(importer, plan, without_thread(read))
     files = tuple(
         msgspec.structs.replace(
             file, entry=msgspec.structs.replace(file.entry, thread_id=read.thread_id), problems=()
         )
-        for file in converted.files
+        for file in nothing.files
     )
-    dropped = (*converted.dropped, *sink.put)
-    return msgspec.structs.replace(converted, files=files, left_out=PURGED, dropped=dropped)
+    dropped = (*nothing.dropped, *put)
+    return msgspec.structs.replace(nothing, files=files, left_out=PURGED, dropped=dropped)
 
 
 def _prepared(
-    setup: Setup,
-    importer: Importer,
-    plan: SessionPlan,
-    read: SessionRead,
-    sink: _NewThreadSink,
-    spool: ThreadSpool,
+    rules: Rules, read: SessionRead, converted: Converted, sink: _NewThreadSink, spool: ThreadSpool
 ) -> Done:
     frame = Thread(read.thread_id)
-    writes = with_context(read.registers, setup.rules, _remotes)
+    writes = with_context(read.registers, rules, _remotes)
     frame.join(Delta(version=1, registers=imported_registers({}, writes)))
     sink.send_rows()
     prepared = spool.write(frame)
     converted = msgspec.structs.replace(
-        converted_of(importer, plan, read),
-        messages=len(spool),
-        prepared=prepared.name,
-        prepared_bytes=prepared.stat().st_size,
+        converted, messages=len(spool), prepared=prepared.name, prepared_bytes=prepared.stat().st_size
     )
     summary = msgspec.structs.replace(frame.summary(), message_count=len(spool))
     return Done(converted=converted, summary=summary)

@@ -1,58 +1,97 @@
-"""Erasing for good: the thread with journal, earlier revision, blobs and source bytes; or only what was taken back."""
+"""Erasing for good: the thread with journal, earlier revision, blobs and source bytes; or only what was taken back.
+
+The thread's files go last, so that a purge that was interrupted can be asked for again, and finishes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+import re
+from collections.abc import Collection, Iterator
+from pathlib import Path
 
-from raddle.model.threads.thread import Thread
+from raddle.adapters.files import find_bytes, storage_error
+from raddle.model.ids import parse_thread_id
 from raddle.wiring import Stores
+from raddle.wiring.import_lock import import_lock
+
+_BLOB = re.compile(rb'"sha256": ?"([0-9a-f]{64})"')
+"""How a thread file and a journal name an attachment."""
 
 
 def purge_thread(stores: Stores, thread_id: str) -> int:
-    """Erase a thread; how many blobs went with it. The next import does not bring it back."""
-    thread = stores.threads.load(thread_id)
-    blobs = _attachments(thread)
-    segments = _segments(stores, thread_id)
-    # Noted first: were the process to die in between, a second purge finishes it and no import revives it.
-    stores.ledger.note_purged(thread_id)
-    stores.threads.delete_files(thread_id)
-    stores.active.set(thread_id, "")
-    return _drop(stores, thread_id, [*segments, *blobs])
+    """Erase a thread; how many blobs went with it. The next import does not bring it back.
+
+    StorageError while an import is running: it might be about to write this very thread.
+    """
+    thread_id = parse_thread_id(thread_id)
+    with import_lock(stores):
+        stores.ledger.note_purged(thread_id)
+        blobs = _named_in(_files_of(stores, thread_id)) | _segments(stores, thread_id)
+        count = drop_blobs(stores, blobs, but=thread_id)
+        stores.active.set(thread_id, "")
+        stores.threads.delete_files(thread_id)
+        stores.ledger.forget_segments(thread_id)
+        return count
 
 
 def purge_removed(stores: Stores, thread_id: str) -> int:
-    """Erase the words of the turns that were taken back, and the source bytes, which hold them too; how many turns."""
-    with stores.threads.edit(thread_id) as editor:
-        removed = [message for message in editor.thread.tree if editor.thread.tree.is_removed(message.id)]
-        blobs = [attachment.sha256 for message in removed for attachment in message.attachments]
-        purged = editor.purge(message.id for message in removed)
-    segments = _segments(stores, thread_id)
-    stores.ledger.forget_segments(thread_id)
-    # The words still stand in the journal and the earlier revision.
-    stores.threads.scrub(thread_id)
-    _drop(stores, thread_id, [*segments, *blobs])
-    return len(purged)
+    """Erase the words of the turns that were taken back, and the source bytes, which hold them too; how many turns.
+
+    Later imports keep no source bytes of this thread: a file that is read anew would bring the words back.
+    """
+    thread_id = parse_thread_id(thread_id)
+    with import_lock(stores):
+        before = _named_in(_files_of(stores, thread_id))
+        with stores.threads.edit(thread_id) as editor:
+            tree = editor.thread.tree
+            purged = editor.purge(message.id for message in list(tree) if tree.is_removed(message.id))
+        if purged:
+            stores.ledger.note_purged(thread_id, is_whole=False)
+        # The words still stand in the journal and the earlier revision.
+        stores.threads.scrub(thread_id)
+        gone = before - _named_in(_files_of(stores, thread_id))
+        drop_blobs(stores, gone | _segments(stores, thread_id), but=thread_id)
+        stores.ledger.forget_segments(thread_id)
+        return len(purged)
 
 
-def _attachments(thread: Thread) -> list[str]:
-    return [attachment.sha256 for message in thread.tree for attachment in message.attachments]
+def drop_blobs(stores: Stores, blobs: Collection[str], *, but: str = "") -> int:
+    """Delete those blobs that no thread names and no thread's sources hold, `but` aside; how many went."""
+    wanted = {sha256 for sha256 in blobs if not set(stores.ledger.holders_of(sha256)) - {but}}
+    if wanted:
+        wanted -= _named_in(_files_of(stores, "", but=but), wanted)
+    return sum(stores.blobs.delete(sha256) for sha256 in wanted)
 
 
-def _segments(stores: Stores, thread_id: str) -> list[str]:
-    return [segment.sha256 for _, segment in stores.ledger.segments_of(thread_id)]
+def _segments(stores: Stores, thread_id: str) -> set[str]:
+    return {segment.sha256 for _, segment in stores.ledger.segments_of(thread_id)}
 
 
-def _drop(stores: Stores, thread_id: str, blobs: Iterable[str]) -> int:
-    """Delete those blobs that no other thread holds."""
-    wanted = set(blobs)
-    if not wanted:
-        return 0
-    still_held = {
-        sha256 for sha256 in wanted if any(other != thread_id for other in stores.ledger.holders_of(sha256))
-    }
-    for other in stores.threads.ids():
-        if wanted <= still_held:
+def _files_of(stores: Stores, start: str, *, but: str = "") -> Iterator[Path]:
+    """The files of the threads whose id begins so, but for one's: also the earlier, the damaged, the half-made."""
+    folder = stores.paths.threads_dir
+    try:
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry in entries if entry.is_file()]
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise storage_error(error, folder, "list") from error
+    for name in names:
+        if name.startswith(start) and not (but and name.startswith(but)):
+            yield folder / name
+
+
+def _named_in(files: Iterator[Path], wanted: Collection[str] | None = None) -> set[str]:
+    """The blobs that these files name, as bytes: a damaged thread names its attachments too. `wanted`: only these."""
+    found: set[str] = set()
+    for path in files:
+        data = find_bytes(path) or b""
+        if wanted is None:
+            found.update(sha256.decode() for sha256 in _BLOB.findall(data))
+        else:
+            found.update(sha256 for sha256 in wanted if sha256.encode() in data)
+        if wanted is not None and len(found) == len(wanted):
             break
-        if other != thread_id:
-            still_held |= wanted & set(_attachments(stores.threads.load(other)))
-    return sum(stores.blobs.delete(sha256) for sha256 in wanted - still_held)
+    return found

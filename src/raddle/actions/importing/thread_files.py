@@ -7,22 +7,28 @@ what is known of its thread (`adopt` for the first seed's, `quorum` for the seco
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from raddle.actions.importing.importer import Home, Place, Problem, SourceName
+from raddle.model.errors import FormatError
+from raddle.model.ids import canonical_json
 from raddle.model.threads.adopt import open_file
 from raddle.model.threads.codec import decode_file
 from raddle.model.threads.delta import Delta
 from raddle.model.threads.edits import Author, imported_registers
+from raddle.model.threads.plain_fields import registers_shown
 from raddle.model.threads.quorum import AGENT as QUORUM
 from raddle.model.threads.quorum import decode_quorum
-from raddle.model.threads.thread import Thread, diff
+from raddle.model.threads.thread import Thread, diff, is_real_device
 
 LOOM = "loom"
 
 _LOOM_HEAD = re.compile(rb'"conversation"\s*:|"id"\s*:\s*"T-[0-9a-fA-F]{8}-')
+_TIMES = {"updated_at", "last_activity_at"}
 _QUORUM_HEAD = re.compile(rb'"subject"\s*:')
 
 Known = Callable[[str], Thread | None]
@@ -50,9 +56,17 @@ class ThreadFileAgent(Struct, frozen=True, kw_only=True):
         is_ours = is_quorum if self.agent == QUORUM else not is_quorum and _LOOM_HEAD.search(head) is not None
         return Place(session="/".join((*source.folders, source.name))) if is_ours else None
 
-    def read(self, data: bytes, known: Known, author: Author) -> ThreadDelta:
-        """The file's bytes as a Delta. FormatError where they hold no thread that can be read."""
-        return _read_quorum(data, known) if self.agent == QUORUM else _read_loom(data, known, author)
+    def read(
+        self, data: bytes, known: Known, author: Author, said_before: bytes | None = None
+    ) -> ThreadDelta:
+        """The file's bytes as a Delta. FormatError where they hold no thread that can be read.
+
+        `said_before`: the file when it was last read. What it says otherwise now its program has changed; all
+        else may be older than what is stored.
+        """
+        if self.agent == QUORUM:
+            return _read_quorum(data, known)
+        return _read_loom(data, known, author, said_before)
 
 
 THREAD_FILES: tuple[ThreadFileAgent, ...] = (
@@ -79,7 +93,7 @@ THREAD_FILES: tuple[ThreadFileAgent, ...] = (
 )
 
 
-def _read_loom(data: bytes, known: Known, author: Author) -> ThreadDelta:
+def _read_loom(data: bytes, known: Known, author: Author, said_before: bytes | None) -> ThreadDelta:
     decoded = decode_file(data)
     before = known(decoded.id)
     thread = open_file(decoded, before, author)
@@ -87,8 +101,37 @@ def _read_loom(data: bytes, known: Known, author: Author) -> ThreadDelta:
         source = {"agent": LOOM, "session_id": decoded.id}
         thread.join(Delta(registers=imported_registers({}, [("source", 0, source)])))
     delta = diff(before if before is not None else Thread(decoded.id), thread)
+    if before is not None and not decoded.is_as_written:
+        delta = _said_anew(delta, before, registers_shown(decoded.plain), said_before)
     problems = tuple(Problem(line=0, reason=problem) for problem in decoded.problems)
     return ThreadDelta(thread_id=decoded.id, delta=delta, problems=problems)
+
+
+def _said_anew(delta: Delta, before: Thread, shown: Mapping[str, Any], said_before: bytes | None) -> Delta:
+    """Of a delta, what the file's program has changed since it was last read; where that is not known, what no
+    person has set here."""
+    told = _shown_in(said_before)
+
+    def is_news(path: str) -> bool:
+        if told is not None:
+            return canonical_json(shown.get(path)) != canonical_json(told.get(path))
+        register = before.registers.get(path)
+        return register is None or not any(is_real_device(write.device) for write in register.writes)
+
+    registers = {path: register for path, register in delta.registers.items() if is_news(path)}
+    if not delta.messages and registers.keys() <= _TIMES:
+        registers = {}
+    version = delta.version if delta.messages or registers else before.version
+    return msgspec.structs.replace(delta, version=version, registers=registers)
+
+
+def _shown_in(data: bytes | None) -> Mapping[str, Any] | None:
+    if data is None:
+        return None
+    try:
+        return registers_shown(decode_file(data).plain)
+    except FormatError:
+        return None
 
 
 def _read_quorum(data: bytes, known: Known) -> ThreadDelta:

@@ -133,6 +133,15 @@ def first_lines(path: str, longest: int = CHUNK_BYTES) -> Iterator[bytes]:
         raise source_error(error, path) from error
 
 
+def read_whole(path: str) -> bytes:
+    """All bytes of a file that is small; SourceError where it cannot be read."""
+    try:
+        with open(_open(path), "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise source_error(error, path) from error
+
+
 def _open(path: str) -> int:
     """A file that is one: to open a pipe would be to wait for its writer."""
     try:

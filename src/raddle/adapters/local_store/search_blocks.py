@@ -14,7 +14,7 @@ from hashlib import blake2b
 
 import msgspec
 
-from raddle.model.threads.search_fields import MessageText
+from raddle.model.threads.search_fields import FIELDS, MessageText
 
 SLOT_BITS = 10
 SLOT_ROWS = 1 << SLOT_BITS
@@ -22,6 +22,7 @@ SLOT_ROWS = 1 << SLOT_BITS
 REMOVED, GONE = 1 << 5, 1 << 6
 """Bits of a row's mark: taken back by its author; no longer in the thread at all. The five bits below say
 which fields it has, the heaviest lowest."""
+FIELD_BITS = (1 << len(FIELDS)) - 1
 
 _BLOCK_ROWS = 128
 _BLOCK_BYTES = 64 << 10
@@ -33,6 +34,8 @@ Block = list[MessageText | None]
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Block).decode
+_split = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
+_decode_one = msgspec.msgpack.Decoder(MessageText | None).decode
 
 
 def compressed(block: Block) -> tuple[int, bytes]:
@@ -45,9 +48,13 @@ def compressed(block: Block) -> tuple[int, bytes]:
 
 def decompressed(data: bytes) -> Block:
     """The block of those bytes."""
+    return _decode(_unpacked(data))
+
+
+def _unpacked(data: bytes) -> bytes:
     import zstandard  # noqa: PLC0415
 
-    return _decode(zstandard.ZstdDecompressor().decompress(data))
+    return zstandard.ZstdDecompressor().decompress(data)
 
 
 def is_full(rows: int, size: int) -> bool:
@@ -131,10 +138,15 @@ def load_slots(sql: sqlite3.Connection, thread: int) -> list[Slot]:
 
 def load_block(sql: sqlite3.Connection, row: int) -> tuple[int, Block]:
     """(first row, texts) of the block that holds `row`."""
+    first, data = _stored_block(sql, row)
+    return first, decompressed(data)
+
+
+def _stored_block(sql: sqlite3.Connection, row: int) -> tuple[int, bytes]:
     first, data = sql.execute(
         "SELECT first, data FROM blocks WHERE first <= ? ORDER BY first DESC LIMIT 1", (row,)
     ).fetchone()
-    return first, decompressed(data)
+    return first, data
 
 
 def save_block(sql: sqlite3.Connection, first: int, block: Block) -> None:
@@ -144,11 +156,12 @@ def save_block(sql: sqlite3.Connection, first: int, block: Block) -> None:
 
 
 def texts_of(sql: sqlite3.Connection, rows: Iterable[int]) -> Iterator[tuple[int, MessageText]]:
-    """(row, text) of rows given in ascending order; a block is opened once."""
-    first, block = 0, Block()
+    """(row, text) of rows given in ascending order; a block is opened once, and only these rows of it are decoded."""
+    first, block = 0, list[msgspec.Raw]()
     for row in rows:
         if not first <= row < first + len(block):
-            first, block = load_block(sql, row)
-        text = block[row - first]
+            first, data = _stored_block(sql, row)
+            block = _split(_unpacked(data))
+        text = _decode_one(block[row - first])
         if text is not None:
             yield row, text

@@ -55,8 +55,7 @@ class Clause(NamedTuple):
     """One way to be a hit: rows that `expression` matches (None: every row) and `checks` hold for, in `threads`,
     whose headers have the other `covered` terms (None: in all threads that no other clause is for).
 
-    `said`, `thought`: the same words as the table `said` is asked for them, without and with what was thought;
-    empty where the header has them all.
+    `said`, `thought`: the same words as the table `said` is asked for them; empty where the header has them all.
     `is_costly`: FTS5 gathers many lists of rows before it gives the first (a prefix, a fragment), each time it
     is asked.
     """
@@ -118,8 +117,8 @@ class Compiler:
         asked = tokens.either(*terms)
         return Clause(
             asked,
-            said=tokens.either(*(self._in_said(term, or_thought=False) for term in wanted)),
-            thought=tokens.either(*(self._in_said(term, or_thought=True) for term in wanted)),
+            said=tokens.either(*(self._in_said(term, is_thought=False) for term in wanted)),
+            thought=tokens.either(*(self._in_said(term, is_thought=True) for term in wanted)),
             is_costly=is_costly(asked),
         )
 
@@ -139,8 +138,8 @@ class Compiler:
             asked = tokens.without(asked or tokens.EVERY_ROW, never)
         return Clause(
             asked,
-            said=tokens.both(*(self._in_said(term, or_thought=False) for term in wanted)),
-            thought=tokens.both(*(self._in_said(term, or_thought=True) for term in wanted)),
+            said=tokens.both(*(self._in_said(term, is_thought=False) for term in wanted)),
+            thought=tokens.both(*(self._in_said(term, is_thought=True) for term in wanted)),
             is_costly=asked is not None and is_costly(asked),
             checks=tuple(checks),
         )
@@ -159,16 +158,16 @@ class Compiler:
                     tokens.both(*(tokens.any_in_texts([word]) for word in term.words)) if term.words else ""
                 )
 
-    def _in_said(self, term: Term, *, or_thought: bool) -> str:
+    def _in_said(self, term: Term, *, is_thought: bool) -> str:
         """The expression for rows of `said` that may have `term`."""
         match term:
             case Word() | Phrase():
-                return tokens.in_said(term.needle, or_thought=or_thought)
+                return tokens.in_said(term.needle, is_thought=is_thought)
             case Fragment():
                 if term.inside:
-                    return tokens.any_in_said(self._containing(term), or_thought=or_thought)
+                    return tokens.any_in_said(self._containing(term), is_thought=is_thought)
                 words = term.words
-                return tokens.in_said(Needle(words=words), or_thought=or_thought) if words else tokens.NO_ROW
+                return tokens.in_said(Needle(words=words), is_thought=is_thought) if words else tokens.NO_ROW
 
     def _is_common(self, term: Fragment) -> bool:
         """Are there too many words with this fragment to ask for each?"""

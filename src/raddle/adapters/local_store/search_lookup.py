@@ -133,14 +133,16 @@ class Lookup:
 
     def _take_rows(self, clause: Clause, asked: _Asked, rows: list[int]) -> None:
         """All rows that match: hits where they are in bounds and their texts fit."""
+        if not clause.checks:
+            rows = self.rows.checked(clause, rows)
         by_thread = self._by_thread(rows)
         threads = asked.of(set(by_thread))
         if clause.checks:
             for thread in self.map.newest_first(threads):
                 self._take_checked(clause, thread, by_thread[thread])
         else:
-            for thread in threads:
-                self._put(clause, thread, self.rows.checked(clause, by_thread[thread]))
+            self.found.update(dict.fromkeys(threads, clause))
+            self._listed.update((thread, by_thread[thread]) for thread in threads)
 
     def _take_checked(self, clause: Clause, thread: int, rows: list[int]) -> None:
         """Rows of one thread, whose texts have to be read; newest threads come first, and their cost has a bound."""
@@ -159,16 +161,15 @@ class Lookup:
     def _take_slots(self, clause: Clause, asked: _Asked) -> None:
         """Too many rows to list: their slots, which are hits where the whole slot is in bounds, else looked into."""
         near: list[int] = []
-        hit = set(self.map.slots)
+        slots: Collection[int] = self.map.slots
         if clause.expression is not None and clause.is_costly and not clause.checks:
             slots, near = self.rows.slots_and_near_rows(clause.expression, self.map.newest_slots(NEAR_SLOTS))
-            hit.intersection_update(slots)
         elif clause.expression is not None:
-            hit.intersection_update(self.rows.slots_everywhere(clause.expression))
+            slots = self.rows.slots_everywhere(clause.expression)
         if asked.slots is not None:
-            hit &= asked.slots
-        thread_of = self.map.thread_of
-        threads = asked.of(set(map(thread_of.__getitem__, hit)))
+            slots = asked.slots.intersection(slots)
+        unsure = self.rows.unsure(slots)
+        threads = asked.of(self._threads_of(slots))
         if clause.checks:
             for thread in self.map.newest_first(threads):
                 rows = self.rows.in_slots(
@@ -176,17 +177,22 @@ class Lookup:
                 )
                 self._take_checked(clause, thread, rows)
             return
-        sure = self._sure(hit)
-        certain = threads.intersection(map(thread_of.__getitem__, sure))
-        self.found.update(dict.fromkeys(certain, clause))
-        unsure = [
-            slot for slot in hit - sure if thread_of[slot] in threads and thread_of[slot] not in certain
-        ]
-        for thread, rows in self._by_thread(self.rows.matching(clause, unsure)).items() if unsure else ():
-            self.found[thread] = clause
+        if unsure:
+            certain = self._threads_of(slot for slot in slots if slot not in unsure)
+            left = [
+                slot for slot in unsure if (of := self.map.thread_of[slot]) in threads and of not in certain
+            ]
+            held = self._by_thread(self.rows.matching(clause, left)) if left else ()
+            threads = {thread for thread in threads if thread in certain or thread in held}
+        self.found.update(dict.fromkeys(threads, clause))
         if clause.threads is None:
             self.near.update(near)
         self._take_near(clause, near)
+
+    def _threads_of(self, slots: Iterable[int]) -> set[int]:
+        threads = set(map(self.map.thread_of.get, slots))
+        threads.discard(None)  # of an import that has not yet said what it is
+        return threads  # type: ignore[return-value]
 
     def _take_near(self, clause: Clause, near: list[int]) -> None:
         """Rows of found threads, all of whose slots were asked for."""
@@ -194,14 +200,6 @@ class Lookup:
         for thread, rows in self._by_thread(sorted(near)).items():
             if self.found.get(thread) is clause and nearest.issuperset(self.map.slots_of[thread]):
                 self._listed[thread] = self.rows.checked(clause, rows)
-
-    def _sure(self, slots: set[int]) -> set[int]:
-        """Those of the slots that have only rows in bounds."""
-        bounds, entries = self._bounds, self.map.slots
-        if bounds.is_removed:
-            return set()
-        whole = slots & self.map.whole_slots
-        return {slot for slot in whole if bounds.surely_hold(entries[slot])} if bounds.is_timed else whole
 
     def _by_thread(self, rows: Iterable[int]) -> dict[int, list[int]]:
         by_thread: dict[int, list[int]] = {}

@@ -7,7 +7,7 @@ them one by one.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import NamedTuple
 
@@ -46,8 +46,8 @@ class ThreadMap:
         self.thread_of: dict[int, int] = {}
         """Slot -> thread."""
         self.slots_of: dict[int, list[int]] = {number: [] for number in self.threads}
-        self.whole_slots: set[int] = set()
-        """Slots without a message that is removed or gone."""
+        self.torn_slots: set[int] = set()
+        """Slots with a message that is removed or gone."""
         for row in sql.execute(
             "SELECT slot, thread, used, live, removed, first_time, last_time FROM slots ORDER BY slot"
         ):
@@ -56,15 +56,15 @@ class ThreadMap:
                 self.slots[row[0]] = entry
                 self.thread_of[row[0]] = entry.thread
                 self.slots_of[entry.thread].append(row[0])
-                if not entry.removed and entry.live == entry.used:
-                    self.whole_slots.add(row[0])
+                if entry.removed or entry.live < entry.used:
+                    self.torn_slots.add(row[0])
 
-    def newest_first(self, threads: Collection[int]) -> list[int]:
-        """These threads in their order."""
+    def newest_first(self, threads: Collection[int]) -> Iterator[int]:
+        """These threads in their order, no further than is asked for."""
         if len(threads) * 16 < len(self.threads):
-            return sorted(threads, key=self._place)
+            return iter(sorted(threads, key=self._place))
         chosen = threads if isinstance(threads, set | frozenset | dict) else set(threads)
-        return [number for number in self.threads if number in chosen]
+        return (number for number in self.threads if number in chosen)
 
     def _place(self, number: int) -> tuple[int, str]:
         entry = self.threads[number]

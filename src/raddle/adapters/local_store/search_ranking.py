@@ -10,20 +10,19 @@ from __future__ import annotations
 import base64
 import binascii
 import zlib
-from bisect import bisect_right
-from collections.abc import Iterable, Sequence
-from itertools import islice, takewhile
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import msgspec
 
 from raddle.adapters.local_store import search_tokens as tokens
-from raddle.adapters.local_store.search_blocks import SLOT_BITS, SLOT_ROWS
+from raddle.adapters.local_store.search_blocks import FIELD_BITS, SLOT_BITS, SLOT_ROWS
 from raddle.adapters.local_store.search_clauses import Clause
 from raddle.adapters.local_store.search_lookup import Lookup
 from raddle.model.errors import InvalidInput
 from raddle.model.threads.query import Query
-from raddle.model.threads.search_fields import ASSISTANT, FIELDS, OUTPUT, THINKING, USER
+from raddle.model.threads.search_fields import ASSISTANT, OUTPUT, THINKING, USER
 
 SCORED = 1_000
 WEIGHTS = (8.0, 6.0, 4.0, 3.0, 2.0)
@@ -34,7 +33,6 @@ _FRESHNESS = 0.5
 """What being of today adds to a score, as a part of it; halved every `_HALF_LIFE_DAYS`."""
 _HALF_LIFE_DAYS = 30.0
 _THREADS_AT_ONCE = 32
-_FIELD_BITS = (1 << len(FIELDS)) - 1
 
 Key = tuple[int, float, int, str]
 """Sorts hits: scored ones first, by score, then by activity, then by id."""
@@ -61,48 +59,66 @@ class Ranking:
         self._terms = sum(1 for term in lookup.query.terms if not term.is_negative)
         self._known: dict[int, int] = {}
         """Row -> level, where it had to be asked for."""
-        self._scored, self._others = self._ranked()
+        self._batch = _THREADS_AT_ONCE
+        self._scored = self._ranked()
 
     def page(self, after: Key | None, limit: int) -> tuple[list[Place], bool]:
         """The next `limit` places after that key, and whether more come after them."""
         scored = self._scored if after is None else [place for place in self._scored if place.key > after]
         page = scored[:limit]
-        others = self._others
-        if after is not None and after[0] == 1:
-            others = others[bisect_right(others, after, key=self._plain_key) :]
-        rest = others[: limit - len(page)]
-        page += [Place(self._plain_key(thread), thread) for thread in rest]
-        return page, len(scored) + len(others) > len(page)
+        if len(self._scored) == len(self._lookup.found):
+            return page, len(scored) > len(page)
+        wanted = limit + 1 - len(page)
+        others = islice(self._others(None if after is None or after[0] == 0 else after), wanted)
+        page += others
+        return page[:limit], len(page) > limit
 
-    def _ranked(self) -> tuple[list[Place], list[int]]:
-        """The newest threads, scored, best first; the others by their activity."""
-        lookup = self._lookup
-        newest = lookup.map.newest_first(lookup.found)
+    def _others(self, after: Key | None) -> Iterator[Place]:
+        """The places past the newest thousand hits, in order, after that key."""
+        scored = {place.thread for place in self._scored}
+        for thread in self._lookup.map.newest_first(self._lookup.found):
+            if thread not in scored:
+                entry = self._lookup.map.threads[thread]
+                key: Key = (1, 0.0, -entry.activity, entry.id)
+                if after is None or key > after:
+                    yield Place(key, thread)
+
+    def _ranked(self) -> list[Place]:
+        """The threads with the newest thousand hits, scored, best first."""
         rows: dict[int, Sequence[int]] = {}
-        scored = at = 0
-        while at < len(newest) and scored < SCORED:
-            some = lookup.rows_of(newest[at : at + self._step(newest, at)])
-            rows.update(some)
-            scored += sum(map(len, some.values()))
-            at += len(some)
-        places = [self._place(thread, level) for thread, level in self._levels(rows).items()]
-        return sorted(places), newest[at:]
+        scored = 0
+        for some in self._batches():
+            listed = self._lookup.rows_of(some)
+            rows.update(listed)
+            scored += sum(map(len, listed.values()))
+            if scored >= SCORED:
+                break
+            self._batch = max(_THREADS_AT_ONCE, (SCORED - scored) * len(rows) // scored)
+        return sorted(self._place(thread, level) for thread, level in self._levels(rows).items())
 
-    def _step(self, newest: Sequence[int], at: int) -> int:
-        """How many threads to ask about at once: a costly expression is not asked again for every few."""
-        if not self._lookup.found[newest[at]].is_costly:
-            return _THREADS_AT_ONCE
-        known = takewhile(self._lookup.is_listed, islice(newest, at, None))
-        return sum(1 for _ in known) or max(_THREADS_AT_ONCE * 16, len(newest) // 4)
+    def _batches(self) -> Iterator[list[int]]:
+        """The found threads, the newest first, as many at once as are likely to be needed."""
+        lookup = self._lookup
+        batch: list[int] = []
+        for thread in lookup.map.newest_first(lookup.found):
+            is_full = len(batch) >= self._batch
+            if batch and lookup.found[thread].is_costly:
+                # Those whose rows are known first, and then many: it is not asked again for every few.
+                is_full = (
+                    lookup.is_listed(batch[-1]) != lookup.is_listed(thread)
+                    or len(batch) >= len(lookup.found) // 4
+                )
+            if is_full:
+                yield batch
+                batch = []
+            batch.append(thread)
+        if batch:
+            yield batch
 
     def _place(self, thread: int, level: int) -> Place:
         entry = self._lookup.map.threads[thread]
         score = self._weight(thread, level) * (1 + _FRESHNESS * self._freshness(entry.activity))
         return Place((0, -score, -entry.activity, entry.id), thread)
-
-    def _plain_key(self, thread: int) -> Key:
-        entry = self._lookup.map.threads[thread]
-        return (1, 0.0, -entry.activity, entry.id)
 
     def _weight(self, thread: int, level: int) -> float:
         if not self._terms:
@@ -116,21 +132,17 @@ class Ranking:
 
     def _levels(self, rows: dict[int, Sequence[int]]) -> dict[int, int]:
         """For each thread, the heaviest field that has all its words in one of these rows."""
-        self._lookup.rows.read_bits(row >> SLOT_BITS for each in rows.values() for row in each)
         best: dict[int, int] = {}
         asked: dict[Clause, list[int]] = {}
+        fields_of = self._lookup.rows.fields_of([row for each in rows.values() for row in each])
         for thread, each in rows.items():
             clause = self._lookup.found[thread]
-            fields = [self._fields(row) for row in each]
-            best[thread] = min((_lightest(one) for one in fields), default=OUTPUT)
-            if clause.said:
-                # What cannot be better than another is not asked about.
-                unsure = (
-                    row
-                    for row, one in zip(each, fields, strict=True)
-                    if tokens.is_mixed(one) and _heaviest(one) < best[thread]
-                )
-                asked.setdefault(clause, []).extend(unsure)
+            fields = {fields_of[row] for row in each}
+            lightest = best[thread] = min((_lightest(one) for one in fields), default=OUTPUT)
+            # What cannot be better than another is not asked about.
+            better = {one for one in fields if tokens.is_mixed(one) and _heaviest(one) < lightest}
+            if better and clause.said:
+                asked.setdefault(clause, []).extend(row for row in each if fields_of[row] in better)
         for clause, some in asked.items():
             self._settle(clause, some)
             for row in some:
@@ -139,7 +151,7 @@ class Ranking:
         return best
 
     def _settle(self, clause: Clause, rows: Iterable[int]) -> None:
-        """Find the level of each of these rows: what was said has all its words, or what was said and thought."""
+        """Find the level of each of these rows: what was said has all its words, or what was thought, or neither."""
         unsure = {row for row in rows if row not in self._known}
         for expression, bits in ((clause.said, 1 << USER | 1 << ASSISTANT), (clause.thought, 1 << THINKING)):
             asked = {
@@ -154,7 +166,7 @@ class Ranking:
         self._known.update((row, _lightest(self._fields(row))) for row in unsure)
 
     def _fields(self, row: int) -> int:
-        return self._lookup.rows.bits_of(row) & _FIELD_BITS
+        return self._lookup.rows.bits_of(row) & FIELD_BITS
 
     def _level(self, row: int) -> int:
         known = self._known.get(row)

@@ -8,22 +8,29 @@ from __future__ import annotations
 
 import sqlite3
 from array import array
-from collections.abc import Collection, Iterable, Iterator
-from itertools import groupby
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from raddle.adapters.local_store.search_blocks import GONE, REMOVED, SLOT_BITS, SLOT_ROWS, texts_of
+from raddle.adapters.local_store.search_blocks import (
+    FIELD_BITS,
+    GONE,
+    REMOVED,
+    SLOT_BITS,
+    SLOT_ROWS,
+    texts_of,
+)
 from raddle.adapters.local_store.search_clauses import Clause, is_costly
 from raddle.adapters.local_store.search_map import SlotEntry, ThreadMap
 from raddle.model.threads.query import normalised
 from raddle.model.threads.search_fields import MessageText, time_of
 
-MOST_LISTED = 1_500
+MOST_LISTED = 5_000
 """Rows that are fetched one by one when all hits are asked for; where there are more, only their slots are."""
 FEW_SLOTS = 96
 """So many slots are asked one after the other, which then costs less than asking for all hits."""
 NEAR_SLOTS = 128
 """The slots of the newest threads, whose rows are fetched at once with the slots of a costly expression."""
+_MOST_SAID = 5_000
 SCANNED_BYTES = 16 << 20
 """Text that a fragment across words is looked for in, newest first, before the search gives up and says so."""
 
@@ -84,6 +91,7 @@ class Rows:
         self._bounds = bounds
         self._bits: dict[int, bytes] = {}
         self._orders: dict[int, array[int]] = {}
+        self._said: dict[str, list[int] | None] = {}
         self.messages_read = 0
         self._bytes_left = SCANNED_BYTES
         sql.execute(
@@ -101,10 +109,13 @@ class Rows:
 
     def everywhere(self, expression: str) -> list[int] | None:
         """All rows that match, ascending; None where they are too many to list."""
+        return self._listed("words", expression, MOST_LISTED)
+
+    def _listed(self, table: str, expression: str, most: int) -> list[int] | None:
         found = self._sql.execute(
-            "SELECT rowid FROM words WHERE words MATCH ? LIMIT ?", (expression, MOST_LISTED + 1)
+            f"SELECT rowid FROM {table} WHERE {table} MATCH ? LIMIT ?", (expression, most + 1)
         ).fetchall()
-        return None if len(found) > MOST_LISTED else [row for (row,) in found]
+        return None if len(found) > most else [row for (row,) in found]
 
     def slots_everywhere(self, expression: str) -> list[int]:
         """The slots that have a row that matches."""
@@ -142,10 +153,16 @@ class Rows:
             ]
         return self._asked("words", expression, ordered, at_once=is_costly or len(ordered) > 2 * FEW_SLOTS)
 
-    def in_said(self, expression: str, slots: Collection[int]) -> list[int]:
-        """The rows of these slots that match in the table `said`."""
-        at_once = " AND " in expression or is_costly(expression) or len(slots) > 2 * FEW_SLOTS
-        return self._asked("said", expression, sorted(slots), at_once=at_once)
+    def in_said(self, expression: str, slots: Collection[int]) -> Collection[int]:
+        """The rows of these slots that match in the table `said`; maybe rows of other slots too."""
+        if expression not in self._said:
+            self._said[expression] = None
+            if " AND " in expression or is_costly(expression):
+                self._said[expression] = self._listed("said", expression, _MOST_SAID)
+        known = self._said[expression]
+        if known is not None:
+            return known
+        return self._asked("said", expression, sorted(slots), at_once=is_costly(expression))
 
     def _asked(self, table: str, expression: str, slots: list[int], *, at_once: bool) -> list[int]:
         """Ask slot by slot, or all of the table at once. A slot without a match costs as much as the way to the
@@ -180,22 +197,24 @@ class Rows:
 
     def checked(self, clause: Clause, rows: Iterable[int]) -> list[int]:
         """Those of `rows` (ascending) that are in bounds, and whose texts hold what the clause wants of them."""
-        by_slot = [(slot, list(some)) for slot, some in groupby(rows, key=slot_of)]
-        entries, bounds = self._map.slots, self._bounds
-        unsure = {slot for slot, _ in by_slot if not bounds.surely_hold(entries[slot])}
-        self.read_bits(unsure)
-        kept: list[int] = []
-        for slot, some in by_slot:
-            kept += self._in_bounds(slot, some) if slot in unsure else some
-        return list(self._with_texts(clause, kept)) if clause.checks else kept
+        rows = list(rows)
+        unsure = self.unsure({row >> SLOT_BITS for row in rows})
+        if unsure:
+            self.read_bits(unsure)
+            rows = [row for row in rows if row >> SLOT_BITS not in unsure or self._is_in_bounds(row)]
+        return list(self._with_texts(clause, rows)) if clause.checks else rows
 
-    def _in_bounds(self, slot: int, rows: Iterable[int]) -> Iterator[int]:
-        bits = self._bits[slot]
-        orders = self.orders_of(slot) if self._bounds.is_timed else None
-        for row in rows:
-            at = row & (SLOT_ROWS - 1)
-            if self._bounds.hold(0 if orders is None else orders[at], bits[at]):
-                yield row
+    def unsure(self, slots: Iterable[int]) -> set[int]:
+        """Those of the slots that may have rows out of bounds."""
+        bounds, entries = self._bounds, self._map.slots
+        if not bounds.is_timed and not bounds.is_removed:
+            return self._map.torn_slots.intersection(slots)
+        return {slot for slot in slots if slot in entries and not bounds.surely_hold(entries[slot])}
+
+    def _is_in_bounds(self, row: int) -> bool:
+        slot, at = row >> SLOT_BITS, row & (SLOT_ROWS - 1)
+        order = self.orders_of(slot)[at] if self._bounds.is_timed else 0
+        return self._bounds.hold(order, self._bits[slot][at])
 
     def read_bits(self, slots: Iterable[int]) -> None:
         """Read the bits of these slots at once, for `bits_of`."""
@@ -212,6 +231,12 @@ class Rows:
         if slot not in self._bits:
             self.read_bits([slot])
         return self._bits[slot][row & (SLOT_ROWS - 1)]
+
+    def fields_of(self, rows: Sequence[int]) -> dict[int, int]:
+        """The fields (bits) of each of these rows."""
+        self.read_bits({row >> SLOT_BITS for row in rows})
+        bits, places = self._bits, SLOT_ROWS - 1
+        return {row: bits[row >> SLOT_BITS][row & places] & FIELD_BITS for row in rows}
 
     def orders_of(self, slot: int) -> array[int]:
         """The orders of the rows of a slot."""

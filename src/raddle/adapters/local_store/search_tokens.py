@@ -49,7 +49,8 @@ class _WordColumns(_Columns):
         columns: list[str | None] = [None] * self.count
         for field, words, pieces in ((cut.field, cut.words, cut.pieces) for cut in row.cuts):
             columns[_PLACES[field]] = words
-            columns[_PLACES[field] + len(FIELDS)] = pieces or None
+            # A border after each: pieces side by side are no phrase, so a phrase need not be kept off their columns.
+            columns[_PLACES[field] + len(FIELDS)] = pieces.replace(" ", f" {BORDER} ") or None
         columns[0] = f"{_facts(row)} {columns[0] or ''}"
         return columns
 
@@ -73,31 +74,30 @@ def said_words(row: IndexRow) -> str | None:
     return " ".join(said)
 
 
-def in_said(needle: Needle, *, or_thought: bool) -> str:
+def in_said(needle: Needle, *, is_thought: bool) -> str:
     """The expression for rows of `said` that have all words of `needle`, in whatever order."""
-    alternatives = [_all_of(needle.words, is_prefix=needle.is_prefix, or_thought=or_thought)]
+    alternatives = [_all_of(needle.words, is_prefix=needle.is_prefix, is_thought=is_thought)]
     if needle.joined:
-        alternatives.append(_all_of([needle.joined], is_prefix=needle.is_prefix, or_thought=or_thought))
+        alternatives.append(_all_of([needle.joined], is_prefix=needle.is_prefix, is_thought=is_thought))
     return f"({' OR '.join(alternatives)})"
 
 
-def any_in_said(words: Iterable[str], *, or_thought: bool) -> str:
+def any_in_said(words: Iterable[str], *, is_thought: bool) -> str:
     """Rows of `said` that have one of the words."""
-    return f"({' OR '.join(_one_of(word, or_thought=or_thought) for word in words) or NO_ROW})"
+    return f"({' OR '.join(_one_of(word, is_thought=is_thought) for word in words) or NO_ROW})"
 
 
-def _all_of(words: Sequence[str], *, is_prefix: bool, or_thought: bool) -> str:
+def _all_of(words: Sequence[str], *, is_prefix: bool, is_thought: bool) -> str:
     last = len(words) - 1
     each = [
-        _one_of(word, is_prefix=is_prefix and at == last, or_thought=or_thought)
+        _one_of(word, is_prefix=is_prefix and at == last, is_thought=is_thought)
         for at, word in enumerate(words)
     ]
     return f"({' AND '.join(each)})"
 
 
-def _one_of(word: str, *, is_prefix: bool = False, or_thought: bool) -> str:
-    said = _phrase([word], is_prefix=is_prefix)
-    return f"({said} OR {_phrase([THOUGHT + word], is_prefix=is_prefix)})" if or_thought else said
+def _one_of(word: str, *, is_prefix: bool = False, is_thought: bool) -> str:
+    return _phrase([THOUGHT + word if is_thought else word], is_prefix=is_prefix)
 
 
 class _HeaderColumns(_Columns):
@@ -136,7 +136,8 @@ def _facts(row: IndexRow) -> str:
 def in_texts(needle: Needle, *, parts: bool) -> str:
     """The MATCH expression for messages that have `needle`; with `parts`, also among the parts of identifiers."""
     # Without a column filter a common word is found in half the time, and no fact is spelt like a word.
-    return _needle(needle, f"{{{_TEXT_COLUMNS}}} : ", "", parts=parts)
+    in_order = f"{{{_TEXT_COLUMNS}}} : " if len(needle.words) == 1 else ""
+    return _needle(needle, in_order, "", parts=parts)
 
 
 def in_headers(needle: Needle, *, parts: bool) -> str:

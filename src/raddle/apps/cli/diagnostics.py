@@ -75,14 +75,13 @@ def failed(error: RaddleError, *, as_json: bool) -> int:
     return exit_code_of(error)
 
 
-def usage_error(error: click.ClickException, *, as_json: bool) -> int:
-    """What click refused: the words did not fit."""
+def usage_error(error: click.ClickException, command: str, *, as_json: bool) -> int:
+    """What click refused: the words after `command` (`raddle list`) did not fit."""
     message, _, hint = error.format_message().partition("\n")
-    context = error.ctx if isinstance(error, click.UsageError) else None
-    if not hint and context is not None:
-        hint = f"`{context.command_path} --help` shows how it is called"
+    if not hint:
+        hint = f"`{command} --help` shows how it is called"
         if isinstance(error, click.NoSuchOption):
-            is_early = context.parent is None
+            is_early = error.ctx is not None and error.ctx.parent is None
             hint += (
                 "; options of a command come after its name"
                 if is_early
@@ -130,7 +129,8 @@ def _trace(error: BaseException | None) -> Iterator[str]:
     """Frames and names of errors, the cause first; never their messages, which may quote a conversation."""
     if error is not None:
         yield from _trace(error.__cause__ or error.__context__)
-        yield from traceback.format_list(traceback.extract_tb(error.__traceback__))
+        for frame in traceback.extract_tb(error.__traceback__):
+            yield f"{frame.filename}:{frame.lineno} in {frame.name}\n"
         yield f"{type(error).__qualname__}\n\n"
 
 

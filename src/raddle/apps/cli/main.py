@@ -6,6 +6,7 @@ What a command prints goes through `output`, what it says on the side and its ex
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 from collections.abc import Callable
@@ -154,29 +155,38 @@ def run(arguments: list[str] | None = None) -> NoReturn:
 def main(arguments: list[str]) -> int:
     """Run one command; its exit code (see `diagnostics.EXIT_CODES`)."""
     before_texts = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    as_json = any(argument in {"--json", "--jsonl"} for argument in before_texts)
-    code = _settled(
-        lambda: raddle.main(args=arguments, prog_name="raddle", standalone_mode=False), as_json=as_json
+    settled = functools.partial(
+        _settled,
+        command=f"raddle {arguments[0]}" if arguments and arguments[0] in COMMANDS else "raddle",
+        as_json=any(argument in {"--json", "--jsonl"} for argument in before_texts),
     )
+    code = settled(lambda: raddle.main(args=arguments, prog_name="raddle", standalone_mode=False))
     # What was printed is still on its way: a full disk or a closed pipe may show only now.
-    return max(code, _settled(output.finish, as_json=as_json))
+    return max(code, settled(output.finish))
 
 
-def _settled(step: Callable[[], object], *, as_json: bool) -> int:
+def _settled(step: Callable[[], object], *, command: str, as_json: bool) -> int:
     """The exit code of `step`: what it answers where that is one; what it raises is said."""
     try:
         code = step()
     except click.exceptions.Exit as leave:
-        return leave.exit_code
+        code = leave.exit_code
     except click.ClickException as error:
-        return diagnostics.usage_error(error, as_json=as_json)
+        code = diagnostics.usage_error(error, command, as_json=as_json)
     except (click.Abort, KeyboardInterrupt):
-        return diagnostics.interrupted()
-    except BrokenPipeError:  # whoever read our output has seen enough (`| head`)
-        output.give_up()
-        return 0
+        code = diagnostics.interrupted()
+    except output.ReaderGone:
+        code = 0
     except RaddleError as error:
-        return diagnostics.failed(error, as_json=as_json)
+        code = diagnostics.failed(error, as_json=as_json)
     except Exception as error:  # noqa: BLE001  a bug: said in one line, where it happened kept in the log file
-        return diagnostics.bug(error, as_json=as_json)
+        code = _unforeseen(error, as_json=as_json)
     return code if isinstance(code, int) else 0
+
+
+def _unforeseen(error: Exception, *, as_json: bool) -> int:
+    """A bug of ours; or of no file, since every file of ours has its name: a help text that found no room."""
+    if isinstance(error, OSError) and error.filename is None:
+        output.give_up()
+        return diagnostics.failed(output.refused(error), as_json=as_json)
+    return diagnostics.bug(error, as_json=as_json)

@@ -19,6 +19,13 @@ from raddle.model.errors import StorageError
 _ROWS, _COLUMNS = 24, 80
 
 
+class ReaderGone(Exception):
+    """Whoever read our output has seen enough (`| head`): no error of anybody's.
+
+    No BrokenPipeError any more, of which click would make an exit code.
+    """
+
+
 def prepare() -> None:
     """Make the streams of the process fit for any text, and for a shell that closed one of them."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
@@ -49,14 +56,20 @@ def give_up() -> None:
 def _written() -> Iterator[None]:
     try:
         yield
-    except BrokenPipeError:
-        raise
+    except BrokenPipeError as error:
+        give_up()
+        raise ReaderGone from error
     except OSError as error:
         give_up()
-        reason = error.strerror or type(error).__name__
-        raise StorageError(
-            f"cannot write the output: {reason}", "see where it was redirected to, then try again"
-        ) from error
+        raise refused(error) from error
+
+
+def refused(error: OSError) -> StorageError:
+    """What to say where the output cannot be written."""
+    reason = error.strerror or type(error).__name__
+    return StorageError(
+        f"cannot write the output: {reason}", "see where it was redirected to, then try again"
+    )
 
 
 def write(text: str) -> None:

@@ -67,7 +67,8 @@ def accepted(base: Base, sent: Delta, version: int, hub_epoch: str) -> Base:
 
 
 def answered(base: Base, answer: Delta, hub_epoch: str) -> Base:
-    """The base after an answer of the hub: a whole state replaces it, the next piece adds to it, any other moves nothing."""
+    """The base after an answer of the hub: a whole state replaces it, the next piece adds to it, any other moves
+    nothing."""
     if answer.base_version == 0:
         return _with(Base(), answer, answer.version, hub_epoch)
     if hub_epoch == base.hub_epoch and answer.base_version <= base.version <= answer.version:

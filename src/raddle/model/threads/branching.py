@@ -57,9 +57,13 @@ def list_branches(thread: Thread) -> list[BranchRow]:
     tip = tree.tip()
     current = tree.branch_of(tip.id) if tip is not None else ""
     marks = _marks(thread)
+    # A branch leaves from one that starts before it, so its depth is known without walking its path.
+    depths: dict[str, int] = {}
     rows = []
     for branch in tree.branches():
         start = tree.get(branch.start)
+        under = start.parent_id if start is not None else None
+        depths[branch.id] = depths.get(tree.branch_of(under or ""), -1) + 1
         name = marks.get((branch.id, "name"))
         rows.append(
             BranchRow(
@@ -67,8 +71,8 @@ def list_branches(thread: Thread) -> list[BranchRow]:
                 start=branch.start,
                 tip=branch.tip,
                 length=branch.length,
-                under=start.parent_id if start is not None else None,
-                fork_depth=tree.fork_depth(branch.start),
+                under=under,
+                fork_depth=depths[branch.id],
                 name=name if isinstance(name, str) else "",
                 is_archived=marks.get((branch.id, "is_archived")) is True,
                 is_sidechain=start is not None and start.is_sidechain,
@@ -84,7 +88,7 @@ def _marks(thread: Thread) -> dict[tuple[str, str], object]:
     for name, register in thread.family("branch"):
         message_id, _, mark = name.rpartition("/")
         branch_id = thread.tree.branch_of(message_id)
-        made = (register.latest.n, message_id)
+        made = (register.clock, message_id)
         if branch_id and made > found.get((branch_id, mark), (-1, ""))[:2]:
             found[branch_id, mark] = (*made, thread.shows(f"branch/{name}"))
     return {place: value for place, (_, _, value) in found.items()}

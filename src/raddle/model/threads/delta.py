@@ -19,7 +19,7 @@ from raddle.model.threads.register import Register, register_of
 
 
 class Delta(Struct, frozen=True, kw_only=True):
-    """What changed. `base_version`: the version it was made on (0: a whole state). `version`: of the thread after it."""
+    """What changed. `base_version`: the version it was made on (0: a whole state). `version`: the thread's after it."""
 
     base_version: int = 0
     version: int = 0
@@ -48,7 +48,7 @@ def decode_register(plain: Any) -> Register:
     writes: Any = plain
     if isinstance(plain, dict):
         writes, saw = plain.get("is"), plain.get("saw", {})
-    if not isinstance(writes, list) or not writes or not isinstance(saw, dict):
+    if not isinstance(writes, list) or not isinstance(saw, dict) or not (writes or saw):
         raise BrokenFormat("a register is not [[n, device, value], …]")
     for write in writes:
         if not (

@@ -423,8 +423,8 @@ def imported_registers(
 ) -> dict[str, Register]:
     """An importer's writes as registers of the empty device, on top of its own earlier ones.
 
-    A register that holds a value of a real device is left alone. For the fields that are set once the least
-    n stands, for all others the greatest.
+    A register that holds a value of a real device is left alone. A field that is set once keeps what it has,
+    any other takes the write with the greatest n.
     """
     made: dict[str, Register] = {}
     for path, n, value in writes:

@@ -30,12 +30,12 @@ class Field(Struct, frozen=True, kw_only=True):
 
 def latest(register: Register) -> Any:
     """The value with the greatest (n, device)."""
-    return register.writes[-1].value
+    return register.latest.value
 
 
 def first(register: Register) -> Any:
     """The value with the least (n, device): set once."""
-    return register.writes[0].value
+    return register.first.value
 
 
 def any_true(register: Register) -> bool:
@@ -45,7 +45,7 @@ def any_true(register: Register) -> bool:
 
 def all_true(register: Register) -> bool:
     """True only where every standing value says so."""
-    return all(write.value is True for write in register.writes)
+    return bool(register.writes) and all(write.value is True for write in register.writes)
 
 
 def narrowest_visibility(register: Register) -> Any:
@@ -57,7 +57,7 @@ def pending_job(register: Register) -> Any:
     """The latest entry, or None where any standing value cleared the job: cleared wins."""
     if any(write.value is None for write in register.writes):
         return None
-    return register.writes[-1].value
+    return register.latest.value
 
 
 def all_drafts(register: Register) -> dict[str, str]:

@@ -122,7 +122,22 @@ def _lay_unknown(thread: Thread, plain: dict[str, Any]) -> None:
 
 def registers_shown(plain: Mapping[str, Any]) -> dict[str, Any]:
     """Path -> value of every register that the plain fields of a file show (British spelling, `loom_version`,
-    `pending_job` and unknown keys included); what does not fit its field's type is kept as it is read."""
+    `pending_job` and unknown keys included); what does not fit its field's type is kept as it is read.
+    """
+    shown = _top_level(plain)
+    for family, key in (("commit", "git_commits"), ("gone", "removed_messages")):
+        shown |= {f"{family}/{name}": True for name in _texts(plain.get(key))}
+    shown |= _jobs_and_drafts(plain)
+    shown |= _metadata(_object(plain.get("metadata")))
+    shown |= {f"x/{_escape(key)}": value for key, value in plain.items() if key not in TOP_LEVEL}
+    conversation = _object(plain.get("conversation"))
+    shown |= {
+        f"x/conversation/{_escape(key)}": value for key, value in conversation.items() if key != "messages"
+    }
+    return shown
+
+
+def _top_level(plain: Mapping[str, Any]) -> dict[str, Any]:
     shown: dict[str, Any] = {name: plain[name] for name in _TOP if plain.get(name) is not None}
     if "client_version" not in shown and plain.get("loom_version") is not None:
         shown["client_version"] = plain["loom_version"]
@@ -133,17 +148,6 @@ def registers_shown(plain: Mapping[str, Any]) -> dict[str, Any]:
             shown[path] = {part: plain.get(part) for part in parts}
     if plain.get("agent_state") is not None:
         shown["agent_state"] = _agent_state(plain["agent_state"])
-    for family, key in (("commit", "git_commits"), ("gone", "removed_messages")):
-        for name in _texts(plain.get(key)):
-            shown[f"{family}/{name}"] = True
-    shown.update(_jobs_and_drafts(plain))
-    shown.update(_metadata(_object(plain.get("metadata"))))
-    for key, value in plain.items():
-        if key not in TOP_LEVEL:
-            shown[f"x/{_escape(key)}"] = value
-    for key, value in _object(plain.get("conversation")).items():
-        if key != "messages":
-            shown[f"x/conversation/{_escape(key)}"] = value
     return shown
 
 

@@ -86,7 +86,7 @@ class QuorumFile(Struct, frozen=True, kw_only=True):
         gone = [(path, self.n, None) for path in known.registers if _is_ours(path) and path not in written]
         for path, n, value in (*self.writes, *gone):
             register = known.registers.get(path)
-            if register is not None and canonical_json(register.latest.value) == canonical_json(value):
+            if register is not None and canonical_json(register.values[-1:]) == canonical_json([value]):
                 continue
             is_same_second = register is not None and register.clock // _SECOND == n // _SECOND
             yield path, register.clock + 1 if register is not None and is_same_second else n, value

@@ -27,7 +27,11 @@ class Write(NamedTuple):
 
 class Register(NamedTuple):
     """`writes`: the values that stand, by (n, device), at most one a device; `saw`: the newest write of each
-    device that this register has seen (its own writes included)."""
+    device that this register has seen (its own writes included).
+
+    Nothing stands where two sides each have seen, and dropped, what the other holds: only a device that lost its
+    memory and kept its id does that. Such a register reads as null, and the next write fills it.
+    """
 
     writes: tuple[Write, ...]
     saw: Mapping[str, int]
@@ -35,17 +39,17 @@ class Register(NamedTuple):
     @property
     def latest(self) -> Write:
         """The standing write with the greatest (n, device)."""
-        return self.writes[-1]
+        return self.writes[-1] if self.writes else Write(self.clock, "", None)
 
     @property
     def first(self) -> Write:
         """The standing write with the least (n, device)."""
-        return self.writes[0]
+        return self.writes[0] if self.writes else Write(self.clock, "", None)
 
     @property
     def clock(self) -> int:
         """The greatest n this register knows of, standing or overwritten."""
-        return max(self.saw.values())
+        return max(self.saw.values(), default=0)
 
     @property
     def values(self) -> list[Any]:
@@ -81,9 +85,9 @@ def join_registers(one: Register, other: Register) -> Register:
             standing[write.n, write.device] = _greater(write, twin)
         elif other.saw.get(write.device, -1) < write.n:
             standing[write.n, write.device] = write
-    for stamp, write in theirs.items():
-        if one.saw.get(write.device, -1) < write.n:
-            standing[stamp] = write
+    standing.update(
+        (stamp, write) for stamp, write in theirs.items() if one.saw.get(write.device, -1) < write.n
+    )
     news = {device: n for device, n in other.saw.items() if n > one.saw.get(device, -1)}
     writes = tuple(standing[stamp] for stamp in sorted(standing))
     if not news and len(writes) == len(one.writes) and all(map(operator.is_, writes, one.writes)):

@@ -36,7 +36,7 @@ _WHITE_SPACE = (
     "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
 )
 """What is blank for the peer (Unicode White_Space); `str.strip` alone would take four control codes more."""
-_LINE_START = "(?:^|[\n\r\v\f\x85\u2028\u2029])"
+_LINE_ENDS = "\n\r\v\f\x85\u2028\u2029"
 
 
 class Exchange(NamedTuple):
@@ -168,7 +168,8 @@ def _label(role: str) -> str:
 
 def _without_labels(content: str, labels: set[str]) -> str:
     names = "|".join(sorted((re.escape(label) for label in labels), key=len, reverse=True))
-    forged = re.compile(rf"({_LINE_START}\s*)(?=\[\s*(?:{names})\s*\](?:\s|$))", re.IGNORECASE)
+    indent = rf"(?:^|[{_LINE_ENDS}])[^\S{_LINE_ENDS}]*"
+    forged = re.compile(rf"({indent})(?=\[\s*(?:{names})\s*\](?:\s|$))", re.IGNORECASE)
     return forged.sub(r"\1\\", content)
 
 

@@ -46,7 +46,7 @@ class Conflict(NamedTuple):
 class Thread:
     """A thread as a value that grows. `version` counts edits; it orders nothing and names nothing."""
 
-    __slots__ = ("_edits", "clock", "id", "registers", "tree", "version")
+    __slots__ = ("clock", "id", "registers", "tree", "version")
 
     def __init__(self, thread_id: str) -> None:
         self.id = thread_id
@@ -55,7 +55,6 @@ class Thread:
         self.tree = MessageTree()
         self.clock = 0
         """The greatest n or order anywhere in this thread, in microseconds."""
-        self._edits: dict[str, int] | None = {}
 
     def copy(self) -> Thread:
         """A thread of equal state that shares no part that can change."""
@@ -76,7 +75,8 @@ class Thread:
             mine = self.tree.get(message.id)
             kept = message if mine is None else join_messages(mine, message)
             if kept is not mine:
-                self._put(kept, is_new=mine is None)
+                self.tree.put(kept)
+                self.clock = max(self.clock, self.tree.key(kept.id)[0])
                 news = True
         gone_changed = False
         for path, register in delta.registers.items():
@@ -93,23 +93,6 @@ class Thread:
             self.version = delta.version
             news = True
         return news
-
-    def _put(self, message: Message, *, is_new: bool) -> None:
-        self.tree.put(message)
-        order = self.tree.key(message.id)[0]
-        self.clock = max(self.clock, order)
-        if self._edits is not None and is_new:
-            _note_edit(self._edits, message.device, order)
-        else:
-            self._edits = None
-
-    def _edits_of_messages(self) -> dict[str, int]:
-        """Device -> the greatest order of its messages; counted anew where a message got another form."""
-        if self._edits is None:
-            self._edits = {}
-            for message in self.tree:
-                _note_edit(self._edits, message.device, self.tree.key(message.id)[0])
-        return self._edits
 
     # -- reading registers -----------------------------------------------------------------------
 
@@ -246,12 +229,13 @@ class Thread:
     @property
     def edit_clock(self) -> dict[str, int]:
         """Device -> the newest message or register of its that counts as an edit: what a delete must have seen."""
-        edits = dict(self._edits_of_messages())
+        edits: dict[str, int] = {}
+        for message in self.tree:
+            _note_edit(edits, message.device, self.tree.key(message.id)[0])
         for path, register in self.registers.items():
             if field_of(path).is_edit:
                 for write in register.writes:
-                    if is_real_device(write.device) and write.n > edits.get(write.device, -1):
-                        edits[write.device] = write.n
+                    _note_edit(edits, write.device, write.n)
         return edits
 
     @property
@@ -263,11 +247,13 @@ class Thread:
     def deleted_at(self) -> str | None:
         """When it was deleted; None while any value says it was not, or an edit is newer than the delete knew."""
         register = self.registers.get("deleted")
-        if register is None or any(not isinstance(write.value, dict) for write in register.writes):
+        if register is None or not register.writes:
             return None
         seen: dict[str, int] = {}
         for write in register.writes:
-            for device, n in (write.value.get("seen") or {}).items():
+            if not isinstance(write.value, dict):
+                return None
+            for device, n in _seen_by(write.value).items():
                 seen[device] = max(n, seen.get(device, -1))
         if any(n > seen.get(device, -1) for device, n in self.edit_clock.items()):
             return None
@@ -276,10 +262,8 @@ class Thread:
 
     @property
     def conflicts(self) -> list[Conflict]:
-        """What a person can settle by writing once more: different values that stand together.
-
-        Importers' values are never asked about, and those of copies met for the first time only among themselves.
-        """
+        """What a person can settle by writing once more: different values that stand together. Importers' are
+        never asked about, those of copies met for the first time only among themselves."""
         found = []
         for path, register in sorted(self.registers.items()):
             if not field_of(path).asks:
@@ -343,8 +327,14 @@ def is_real_device(device: str) -> bool:
     return bool(device) and not device.startswith("~")
 
 
+def _seen_by(deletion: Mapping[str, Any]) -> dict[str, int]:
+    """What a delete knew; whatever is no clock says nothing."""
+    seen = deletion.get("seen")
+    return {device: n for device, n in seen.items() if type(n) is int} if isinstance(seen, dict) else {}
+
+
 def _note_edit(edits: dict[str, int], device: str, n: int) -> None:
-    if device and n > edits.get(device, -1):
+    if is_real_device(device) and n > edits.get(device, -1):
         edits[device] = n
 
 
@@ -354,18 +344,21 @@ def _asked_about(register: Register) -> list[Write]:
 
 
 def join_messages(one: Message, other: Message) -> Message:
-    """One id, two forms: the greater `rev`, else the lesser (order, canonical JSON); its stub where either is purged.
-
-    Not simply the stub that is there: of a turn that two devices landed, a reply may know the earlier form only,
-    and a later stub would stand behind its own reply.
-    """
-    if one is other or (one == other and not (one.extra or one.unknown or one.tool_calls)):
-        return one  # what those three hold may be equal to Python and not in JSON: 1, 1.0, true
+    """One id, two forms: the greater `rev`, else the lesser (order, canonical JSON); its stub where either is purged,
+    not the stub that is there: it may be of a form that stands later than a reply to the other one."""
+    if one is other or (one == other and _any_json(one) == _any_json(other)):
+        return one
     kept = min(one, other, key=_form)
     if not one.is_purged and not other.is_purged:
         return kept
     stub = kept.purged()
     return one if one == stub else stub
+
+
+def _any_json(message: Message) -> bytes:
+    """The parts that may be equal to Python and not in JSON: 1, 1.0, true."""
+    parts = (message.extra, message.unknown, message.tool_calls)
+    return canonical_json(parts) if any(parts) else b""
 
 
 def _form(message: Message) -> tuple[int, int, bytes, bytes]:

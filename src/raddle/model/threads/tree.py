@@ -291,12 +291,15 @@ class MessageTree:
                 continues.add(min(same)[2])
         branches: dict[str, str] = {}
         taken: set[str] = set()
-        for message in self:
+        for key in self._sorted():
+            message = self._messages[key[1]]
             above = branches.get(message.parent_id or "")
             if message.id in continues and above is not None:
                 branches[message.id] = above
                 continue
-            name = message.branch_id if message.branch_id and message.branch_id not in taken else message.id
+            name = message.branch_id
+            if not name or name in taken or self._keys.get(name, key) > key:
+                name = message.id  # the id of a later message is left to it, or its branch would have no name
             taken.add(name)
             branches[message.id] = name
         return branches

@@ -14,7 +14,7 @@ from raddle.wiring import Stores
 
 _WIDE = 110
 """From so many columns on there is room to say which agent it was."""
-_LEAST_TITLE = 24
+_LEAST_TITLE = 16
 _LEAST_PLACE, _MOST_PLACE = 14, 36
 
 

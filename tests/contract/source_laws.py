@@ -12,9 +12,9 @@ from raddle.actions.importing.run_plan import SourceEntry
 from raddle.actions.importing.source_reading import Lines, OpenSource, Tail, TooLong
 from raddle.model.ids import derived_id
 
-LONGEST = 1_000
+LONGEST = 60
 """Of a line that is read, in these tests; one that is only a little longer may be read too."""
-WELL_OVER = 1_200
+WELL_OVER = 90
 
 LINES = st.lists(
     st.one_of(

@@ -8,7 +8,7 @@ from tests.fakes.memory_sources import MemoryDisk, MemorySource
 
 
 class TestMemorySources(SourceLaws):
-    def open(self, data: bytes) -> MemorySource:  # type: ignore[override]  # a method, where the laws name a callable
+    def open(self, data: bytes) -> MemorySource:
         disk = MemoryDisk(ClaudeCode())
         disk.longest = LONGEST
         return MemorySource(disk, disk.put("s.jsonl", data))

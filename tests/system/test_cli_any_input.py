@@ -89,8 +89,8 @@ def commands(draw: st.DrawFn) -> list[str]:
     for param in params_of(name):
         if isinstance(param, click.Argument):
             known = st.just("THREAD") if param.name in {"thread", "threads"} else word
-            for _ in range(draw(st.integers(0, 3)) if param.nargs < 0 else 1):
-                positional.append(draw(st.one_of(known, known, known, word)))
+            many = draw(st.integers(0, 3)) if param.nargs < 0 else 1
+            positional += [draw(st.one_of(known, known, known, word)) for _ in range(many)]
         elif draw(st.integers(0, 3)) == 0:
             is_flag = isinstance(param, click.Option) and param.is_flag
             values = [draw(word) for _ in range(0 if is_flag else param.nargs)]

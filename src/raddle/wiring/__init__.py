@@ -8,9 +8,9 @@ from __future__ import annotations
 import functools
 import os
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from msgspec import Struct
 
@@ -260,12 +260,14 @@ class Stores:
 
     def short_ids(self, thread_ids: Iterable[str]) -> dict[str, str]:
         """For each id its shortest start, of at least ten characters, that names only that thread."""
-        everything = self.threads.ids()
+        wanted = list(thread_ids)
+        starts = {thread_id[:_SHORT] for thread_id in wanted}
+        near = _ids_in(self.paths.threads_dir, starts)
         short = {}
-        for thread_id in thread_ids:
-            at = bisect_left(everything, thread_id)
-            near = [other for other in everything[max(at - 1, 0) : at + 2] if other != thread_id]
-            shared = max((_shared(thread_id, other) for other in near), default=0)
+        for thread_id in wanted:
+            at = bisect_left(near, thread_id)
+            around = [other for other in near[max(at - 1, 0) : at + 2] if other != thread_id]
+            shared = max((_shared(thread_id, other) for other in around), default=0)
             short[thread_id] = thread_id[: max(_SHORT, shared + 1)]
         return short
 
@@ -292,6 +294,18 @@ class Stores:
             git=git,
             is_private=self.rules.makes_private(root, git.remote if git is not None else None),
         )
+
+
+def _ids_in(threads_dir: Path, starts: Container[str]) -> list[str]:
+    """The ids that begin with one of `starts`, in order, by the names of files alone.
+
+    `Stores.threads` answers the same, and costs a list of 10,000 threads a quarter of its time.
+    """
+    try:
+        names = os.listdir(threads_dir)
+    except OSError:  # not there yet, or nobody may look: then no id is near another
+        return []
+    return sorted(name[:-5] for name in names if name[:_SHORT] in starts and name.endswith(".json"))
 
 
 def _shared(one: str, other: str) -> int:
@@ -338,14 +352,3 @@ def write_file(path: Path, data: bytes) -> None:
     except (RuntimeError, ValueError) as error:  # links in a circle, no home folder, a NUL
         raise InvalidInput(f"{path} is no path to write to: {error}", "name another") from error
     write_atomic(target, data)
-
-
-def with_stores(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Hand a command the stores as its first argument, and close them after it."""
-
-    @functools.wraps(command)
-    def run(*args: Any, **kwargs: Any) -> Any:
-        with open_stores() as stores:
-            return command(stores, *args, **kwargs)
-
-    return run

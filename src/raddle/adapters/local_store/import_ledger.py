@@ -96,7 +96,7 @@ class ImportLedger:
             return
         with self._writing() as db:
             db.executemany(_REPLACE, read)
-            db.executemany("INSERT OR IGNORE INTO segments VALUES (?, ?, ?, ?, ?, ?)", kept)
+            db.executemany("INSERT INTO segments VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", kept)
 
     def segments_of(self, thread_id: str) -> list[tuple[str, Segment]]:
         """(path, segment) of every source segment of a thread, in (path, generation, start) order."""

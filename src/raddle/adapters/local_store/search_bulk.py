@@ -27,7 +27,8 @@ from raddle.model.threads.summary import ThreadSummary
 
 _HASH_BYTES = 16 << 20
 _USUAL = {"hashsize": 1 << 20, "automerge": 4}
-_SAMPLED = 24
+_SAMPLED = 8
+_SAMPLED_TERMS = 12
 
 
 class Bulk:
@@ -39,7 +40,6 @@ class Bulk:
         self._book = book
         self._writers: dict[str, tuple[int, RowWriter]] = {}
         self._terms: set[bytes] = set()
-        self._known: set[bytes] | None = None
         self._sample: list[int] = []
         self._rows = 0
 
@@ -47,6 +47,7 @@ class Bulk:
         """Take the index for writing."""
         with self._database.errors():
             self._sql.execute("PRAGMA synchronous = OFF")
+            self._database.map_pages(is_mapped=False)
             with self._database.writing():
                 for (thread,) in self._sql.execute("SELECT no FROM threads WHERE id IS NULL").fetchall():
                     remove_thread(self._sql, thread)
@@ -66,7 +67,10 @@ class Bulk:
         opened = self._writers.get(session)
         if opened is None:
             thread = add_thread(self._sql)
-            opened = self._writers[session] = (thread, RowWriter(self._sql, thread, self._numbers))
+            opened = self._writers[session] = (
+                thread,
+                RowWriter(self._sql, thread, self._numbers, is_bulk=True),
+            )
         for row in rows:
             opened[1].add(row, is_removed=row.text.id in removed)
             self._rows += 1
@@ -109,7 +113,7 @@ class Bulk:
             # Most of the index is new, in as many segments as it was written in: a query would ask each of them.
             merge_all(self._sql)
         self._commit()
-        self._sql.execute("PRAGMA synchronous = NORMAL")
+        self._settle()
         self._sql.executescript("PRAGMA incremental_vacuum")  # `execute` would free a single page
         self._sql.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
@@ -117,41 +121,44 @@ class Bulk:
         """Undo what was not committed."""
         if self._sql.in_transaction:
             self._sql.execute("ROLLBACK")
+        self._settle()
+
+    def _settle(self) -> None:
+        """As it was before `begin`."""
         self._sql.execute("PRAGMA synchronous = NORMAL")
+        if not self._database.notes:  # a log on a network is not mapped at all
+            self._database.map_pages(is_mapped=True)
 
     def _commit(self) -> None:
         for _, writer in self._writers.values():
             writer.flush()
-        self._write_terms()
+        self._book.add(self._terms)
+        self._terms = set()
         _tune(self._sql, **_USUAL)
         self._sql.execute("COMMIT")
 
-    def _write_terms(self) -> None:
-        if self._known is None:
-            self._known = self._book.terms()
-        self._terms -= self._known
-        self._terms.discard(b"")
-        self._book.add(self._terms)
-        self._known |= self._terms
-        self._terms = set()
-
     def _settle_book(self) -> None:
-        """The book is whole if it has the terms of some threads taken as a sample: a cutter that has told its terms
-        to another index leaves out even the common ones."""
-        self._write_terms()
-        assert self._known is not None
+        """The book is whole if it has some words taken as a sample: a cutter that has told its terms to another
+        index leaves out even the common ones.
+        """
+        self._book.add(self._terms)
+        self._terms = set()
+        if self._book.has_all(self._sampled_terms()):
+            self._book.mark_unsure(is_unsure=False)
+        else:
+            self._book.make_anew()
+
+    def _sampled_terms(self) -> set[bytes]:
+        """A few terms of the first message of some of the threads."""
         sampled: set[bytes] = set()
         for thread in self._sample:
             for slot in load_slots(self._sql, thread)[:1]:
                 rows = [
-                    (slot.slot << SLOT_BITS) + at for at, mark in enumerate(slot.marks[:2]) if not mark & GONE
+                    (slot.slot << SLOT_BITS) + at for at, mark in enumerate(slot.marks[:1]) if not mark & GONE
                 ]
                 for _, text in texts_of(self._sql, rows):
-                    sampled.update(cut_row(text, Cutter()).terms.encode().split(b"\n"))
-        if sampled - {b""} <= self._known:
-            self._book.mark_unsure(is_unsure=False)
-        else:
-            self._book.make_anew()
+                    sampled.update(cut_row(text, Cutter()).terms.encode().split(b"\n")[:_SAMPLED_TERMS])
+        return sampled - {b""}
 
 
 def _drop_earlier_forms(sql: sqlite3.Connection, thread: int) -> None:

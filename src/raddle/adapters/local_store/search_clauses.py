@@ -7,10 +7,11 @@ that their headers have; each group asks the texts for the rest. A thread in no 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from raddle.adapters.local_store import search_tokens as tokens
+from raddle.adapters.local_store.search_blocks import SLOT_BITS
 from raddle.adapters.local_store.search_book import Book
 from raddle.adapters.local_store.search_writer import decode_summary
 from raddle.model.threads.query import (
@@ -25,9 +26,8 @@ from raddle.model.threads.query import (
     Term,
     Word,
     is_of_thread,
-    normalised,
 )
-from raddle.model.threads.query_match import has_exact
+from raddle.model.threads.query_exact import has_exact, normalised
 from raddle.model.threads.search_fields import HeaderText, header_of
 
 MOST_FRAGMENT_TERMS = 1_000
@@ -35,20 +35,32 @@ MOST_FRAGMENT_TERMS = 1_000
 
 
 _CHEAP_ALTERNATIVES = 8
+_MANY_GROUPS = 16
+_RARE_SLOTS = 400
+_SOME_SLOTS = f"SELECT DISTINCT rowid >> {SLOT_BITS} FROM words WHERE words MATCH ? LIMIT ?"
+
+Groups = dict[frozenset[int], set[int]]
+"""Which terms a header has (their places in the query) -> the threads that have just those."""
 
 
 class TextCheck(NamedTuple):
-    """What FTS5 cannot say of a row: `exact` stands in one of its texts (`is_bordered`: as whole words), or does not."""
+    """What FTS5 cannot say: `exact` stands in one of the texts (`is_bordered`: cutting no word), or does not."""
 
     exact: str
     is_bordered: bool
     is_negative: bool = False
 
     def holds(self, texts: Iterable[str]) -> bool:
-        """Do these normalised texts fit?"""
-        if self.is_bordered:
-            return any(has_exact(text, self.exact) for text in texts) != self.is_negative
-        return any(self.exact in text for text in texts) != self.is_negative
+        """Do these texts fit?"""
+        longest = max(self.exact.split(" "), key=len)
+        return any(self._is_in(text, longest) for text in texts) != self.is_negative
+
+    def _is_in(self, text: str, longest: str) -> bool:
+        # Folding is what takes the time, and ASCII needs none to see that a part is missing.
+        if text.isascii() and longest not in text.lower():
+            return False
+        normal = normalised(text)
+        return has_exact(normal, self.exact) if self.is_bordered else self.exact in normal
 
 
 class Clause(NamedTuple):
@@ -85,9 +97,10 @@ class Clauses(NamedTuple):
 class Compiler:
     """Compiles the terms of one query against one state of the index."""
 
-    def __init__(self, sql: sqlite3.Connection, book: Book) -> None:
+    def __init__(self, sql: sqlite3.Connection, book: Book, thread_of: Mapping[int, int]) -> None:
         self._sql = sql
         self._book = book
+        self._thread_of = thread_of
 
     def clauses(self, query: Query) -> Clauses:
         """The clauses of `query`."""
@@ -95,18 +108,36 @@ class Compiler:
         unwanted = [term for term in query.terms if term.is_negative]
         facts = [fact_of(one) for one in query.filters if not one.is_negative and is_fact(one)]
         covering = [self._headers_with(term) for term in wanted]
-        groups: dict[frozenset[int], set[int]] = {}
+        groups: Groups = {}
         grouped = frozenset().union(*covering)
         for thread in grouped:
             covered = frozenset(at for at, threads in enumerate(covering) if thread in threads)
             groups.setdefault(covered, set()).add(thread)
         clauses = [self._clause(wanted, unwanted, facts)]
+        if len(groups) > _MANY_GROUPS:
+            groups = self._pruned(groups, wanted, covering)
         for covered, threads in groups.items():
             left = [term for at, term in enumerate(wanted) if at not in covered]
             clause = self._clause(left, unwanted, facts)
             clauses.append(clause._replace(covered=len(covered), threads=frozenset(threads)))
         forbidden = frozenset().union(*(self._headers_with(term) for term in unwanted))
         return Clauses(tuple(clauses), grouped, forbidden)
+
+    def _pruned(self, groups: Groups, wanted: Sequence[Term], covering: Sequence[frozenset[int]]) -> Groups:
+        """The groups without threads that lack a rare word in header and texts alike: each group is a query."""
+        possible: set[int] | None = None
+        for term, headers in zip(wanted, covering, strict=True):
+            expression = self._in_texts(term)
+            found = (
+                self._sql.execute(_SOME_SLOTS, (expression, _RARE_SLOTS + 1)).fetchall() if expression else ()
+            )
+            if expression and len(found) <= _RARE_SLOTS:
+                threads = {self._thread_of[slot] for (slot,) in found if slot in self._thread_of}
+                possible = threads | headers if possible is None else possible & (threads | headers)
+        if possible is None:
+            return groups
+        pruned = {covered: threads & possible for covered, threads in groups.items()}
+        return {covered: threads for covered, threads in pruned.items() if threads}
 
     def any_of(self, query: Query) -> Clause | None:
         """Rows that have any of the wanted terms; None where FTS5 cannot say."""
@@ -197,9 +228,7 @@ class Compiler:
         if check is None:
             return threads or frozenset()
         headers = self._all_headers(threads)
-        return frozenset(
-            number for number, header in headers if check.holds(list(map(normalised, _names(header))))
-        )
+        return frozenset(number for number, header in headers if check.holds(_names(header)))
 
     def _headers(self, expression: str) -> frozenset[int]:
         rows = self._sql.execute("SELECT rowid FROM headers WHERE headers MATCH ?", (expression,))

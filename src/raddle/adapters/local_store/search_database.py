@@ -94,6 +94,8 @@ class Database:
                 return
             self.sql.execute("BEGIN")
             try:
+                # The view is that of the first reading, not of BEGIN.
+                self.sql.execute("SELECT 1 FROM meta").fetchone()
                 yield self.sql
             finally:
                 self.sql.execute("COMMIT")
@@ -156,6 +158,11 @@ class Database:
             with self.errors():
                 return self._open_file(reason="the search index was damaged")
 
+    def map_pages(self, *, is_mapped: bool) -> None:
+        """Read the file through memory that it shares with the system, or no longer. What is only written is not
+        worth it: its pages would count as memory of this process."""
+        self.sql.execute(f"PRAGMA mmap_size = {_MAPPED_BYTES if is_mapped else 0}")
+
     def _open_file(self, reason: str = "") -> sqlite3.Connection:
         is_new = self._touch()
         sql = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
@@ -169,12 +176,9 @@ class Database:
             sql.execute("PRAGMA temp_store = MEMORY")
             sql.execute(f"PRAGMA cache_size = -{_CACHE_KILOBYTES}")
             if mode == "wal":
-                sql.execute(f"PRAGMA mmap_size = {_MAPPED_BYTES}")
+                self.map_pages(is_mapped=True)
             else:
-                self.notes = (
-                    f"the search index lies where several machines may write ({self.path.parent}): it is kept without a"
-                    " write-ahead log, so a search may wait for an import",
-                )
+                self.notes = (_WITHOUT_LOG.format(self.path.parent),)
             self._check_format(reason)
         except BaseException:
             sql.close()
@@ -244,6 +248,10 @@ class IndexBusy(StorageError):
         )
 
 
+_WITHOUT_LOG = (
+    "{} may be written by several machines: the search index there is kept without a write-ahead log, so a"
+    " search may have to wait for an import"
+)
 _REINDEX = "build it anew: raddle doctor --reindex"
 
 

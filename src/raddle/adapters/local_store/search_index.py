@@ -1,6 +1,7 @@
 """The search index of one data folder: what is put in, what is found, and how it keeps up with the thread files.
 
 Derived: everything in it can be made again from the thread files. Nothing outside this room opens its file.
+How it works: `docs/adr/0010-search-words-and-local-index.md`.
 """
 
 from __future__ import annotations
@@ -12,46 +13,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from raddle.adapters.local_store.search_book import Book
+from raddle.adapters.local_store.search_cursor import Cursor, check_of, format_cursor, parse_cursor
 from raddle.adapters.local_store.search_database import Database, IndexBusy, is_on_network
-from raddle.adapters.local_store.search_dirty import count_dirty, drop_taken, is_dirty, take_dirty
+from raddle.adapters.local_store.search_dirty import count_dirty, drop_taken, is_dirty, mark_dirty, take_dirty
+from raddle.adapters.local_store.search_hits import hits_of
 from raddle.adapters.local_store.search_lookup import Lookup
 from raddle.adapters.local_store.search_map import ThreadMap
-from raddle.adapters.local_store.search_ranking import (
-    Cursor,
-    Place,
-    Ranking,
-    check_of,
-    format_cursor,
-    parse_cursor,
-)
+from raddle.adapters.local_store.search_ranking import Ranking
 from raddle.adapters.local_store.search_writer import (
     ARCHIVED,
     PINNED,
     PRIVATE,
-    SlotNumbers,
-    ThreadChange,
-    add_thread,
     decode_summary,
     find_thread,
-    remove_thread,
-    save_summary,
+    load_summary,
 )
 from raddle.model.clock import Clock, system_clock
-from raddle.model.errors import FormatError, NotFound
+from raddle.model.errors import FormatError, NotFound, StorageError
 from raddle.model.ids import parse_thread_id, parse_thread_id_prefix
-from raddle.model.threads.query import FlagFilter, Fragment, Query, parse
-from raddle.model.threads.search_answer import Hit, Scope, SearchAnswer
-from raddle.model.threads.search_fields import (
-    FIELDS,
-    IndexRow,
-    MessageText,
-    cut_row,
-    fields_of,
-    fingerprint,
-    header_of,
-)
-from raddle.model.threads.search_snippet import snippet_of
-from raddle.model.threads.search_text import Cutter
+from raddle.model.threads.query import FlagFilter, Fragment, Query, is_of_thread, parse
+from raddle.model.threads.search_answer import Scope, SearchAnswer
+from raddle.model.threads.search_fields import MessageText
 from raddle.model.threads.summary import ThreadSummary
 
 if TYPE_CHECKING:
@@ -62,9 +44,7 @@ LoadThread = Callable[[str], "Thread"]
 """The thread of that id as it is now; NotFound where there is none any more."""
 
 _DRAIN_SECONDS = 1.0
-"""How long a search waits for another writer to take in what was saved meanwhile."""
-_MANY = 16
-"""So many messages looked for in one thread are worth a table of all its messages."""
+"""How long a search waits for another writer before it answers without what was saved meanwhile."""
 
 
 class SearchIndex:
@@ -72,6 +52,8 @@ class SearchIndex:
 
     `dirty_list`: where writers note the threads they wrote (`search_dirty.mark_dirty`). Before each answer
     those are loaded with `load` and put in, so that a search finds what was saved the moment before.
+    Every method raises StorageError where the file cannot be read or written; IndexBusy, which is one, where
+    another process writes for too long.
     """
 
     def __init__(
@@ -92,7 +74,6 @@ class SearchIndex:
         self._map: ThreadMap | None = None
         self._map_version = (-1, -1)
         self._writes = 0
-        self._pending = 0
 
     def __enter__(self) -> Self:
         return self
@@ -112,7 +93,7 @@ class SearchIndex:
         return self._database.notes
 
     def stale(self) -> str:
-        """Why everything has to be put in anew (it was new, damaged, or of another format); empty where it is whole."""
+        """Why everything has to be put in anew (it was new, damaged, of another format); empty where it is whole."""
         with self._lock, self._database.errors():
             return self._database.rebuild_reason
 
@@ -120,7 +101,7 @@ class SearchIndex:
         """Empty it; `stale` says why until `finish_rebuild`."""
         with self._lock:
             self._database.start_over(reason)
-            self._wrote()
+            self._writes += 1
 
     def finish_rebuild(self) -> None:
         """Every thread is in: the index is whole."""
@@ -144,7 +125,7 @@ class SearchIndex:
                 bulk.abandon()
                 raise
             finally:
-                self._wrote()
+                self._writes += 1
 
     def put(
         self, summary: ThreadSummary, texts: Sequence[MessageText], removed: Collection[str] = ()
@@ -153,115 +134,80 @@ class SearchIndex:
 
         `removed`: ids of the messages that do not show. A thread that is deleted is taken out.
         """
-        with self._lock, self._database.writing():
-            self._put(summary, texts, removed, is_whole=True)
-            self._wrote()
+        from raddle.adapters.local_store.search_update import put_texts  # noqa: PLC0415
+
+        with self._lock, self._database.writing() as sql:
+            put_texts(sql, self._book, summary, texts, removed, is_whole=True)
+            self._writes += 1
 
     def extend(
         self, summary: ThreadSummary, texts: Sequence[MessageText], removed: Collection[str] | None = None
     ) -> None:
         """Add or replace these messages and leave the others; `removed` None leaves what is taken back as it is."""
-        with self._lock, self._database.writing():
-            self._put(summary, texts, removed, is_whole=False)
-            self._wrote()
+        from raddle.adapters.local_store.search_update import put_texts  # noqa: PLC0415
+
+        with self._lock, self._database.writing() as sql:
+            put_texts(sql, self._book, summary, texts, removed, is_whole=False)
+            self._writes += 1
 
     def put_thread(self, thread: Thread) -> None:
         """Make the index hold this thread as it is."""
-        with self._lock, self._database.writing():
-            self._put_thread(thread)
-            self._wrote()
+        from raddle.adapters.local_store.search_update import put_thread  # noqa: PLC0415
+
+        with self._lock, self._database.writing() as sql:
+            put_thread(sql, self._book, thread)
+            self._writes += 1
 
     def remove(self, thread_id: str) -> None:
         """Take a thread out; nothing happens where it is not in."""
-        with self._lock, self._database.writing() as sql:
-            number = find_thread(sql, parse_thread_id(thread_id))
-            if number is not None:
-                remove_thread(sql, number)
-            self._wrote()
+        with self._lock, self._database.writing():
+            self._remove(parse_thread_id(thread_id))
+            self._writes += 1
 
     def refresh(self) -> int:
-        """Put in what writers noted; how many threads still wait because another process is writing the index."""
+        """Put in what writers noted; how many threads still wait, for another process is writing the index or
+        their files cannot be read at present."""
         with self._lock:
             if self._dirty_list is None or self._load is None or not is_dirty(self._dirty_list):
                 return 0
             if self._database.sql.in_transaction:  # inside an import of this process
                 return count_dirty(self._dirty_list)
+            waiting: list[str] = []
             try:
                 with self._database.writing(wait_seconds=_DRAIN_SECONDS):
                     taken = take_dirty(self._dirty_list)
-                    for thread_id in taken.ids:
-                        self._take_in(thread_id, self._load)
+                    waiting += (each for each in taken.ids if not self._take_in(each, self._load))
             except IndexBusy:
                 return count_dirty(self._dirty_list)
             drop_taken(taken)
-            self._wrote()
-            return 0
+            for thread_id in waiting:
+                mark_dirty(self._dirty_list, thread_id)
+            self._writes += 1
+            return len(waiting)
 
-    def _take_in(self, thread_id: str, load: LoadThread) -> None:
+    def _take_in(self, thread_id: str, load: LoadThread) -> bool:
+        """Put a thread in as it is now; False where its file cannot be read at present."""
+        from raddle.adapters.local_store.search_update import put_thread  # noqa: PLC0415
+
         try:
             thread = load(thread_id)
         except NotFound:
-            number = find_thread(self._database.sql, thread_id)
-            if number is not None:
-                remove_thread(self._database.sql, number)
+            self._remove(thread_id)
+            return True
         except FormatError:
             # Damaged, or of a newer raddle: it stays as it was last read, and opening it says what is wrong.
-            return
-        else:
-            self._put_thread(thread)
+            return True
+        except StorageError:
+            return False
+        put_thread(self._database.sql, self._book, thread)
+        return True
 
-    def _put_thread(self, thread: Thread) -> None:
-        removed = [message.id for message in thread.tree if thread.tree.is_removed(message.id)]
-        self._put(thread.summary(), [fields_of(message) for message in thread.tree], removed, is_whole=True)
+    def _remove(self, thread_id: str) -> None:
+        from raddle.adapters.local_store.search_writer import remove_thread  # noqa: PLC0415
 
-    def _put(
-        self,
-        summary: ThreadSummary,
-        texts: Sequence[MessageText],
-        removed: Collection[str] | None,
-        *,
-        is_whole: bool,
-    ) -> None:
-        sql = self._database.sql
-        number = find_thread(sql, summary.id)
-        if summary.is_deleted:
-            if number is not None:
-                remove_thread(sql, number)
-            return
-        number = add_thread(sql) if number is None else number
-        cutter = Cutter()
-        change = ThreadChange(sql, number)
-        terms = self._merge(change, texts, cutter)
-        if is_whole:
-            change.drop_all_but(text.id for text in texts)
-        if removed is not None:
-            change.set_removed(removed)
-        change.save()
-        save_summary(sql, number, summary, cutter)
-        terms.update(cutter.take_terms().encode().split(b"\n"))
-        self._book.add(terms - {b""})
-
-    def _merge(self, change: ThreadChange, texts: Sequence[MessageText], cutter: Cutter) -> set[bytes]:
-        """Replace what differs, append what is new; the terms of both."""
-        if len(texts) > _MANY:
-            change.expect_many()
-        added: dict[str, IndexRow] = {}
-        terms: set[bytes] = set()
-        for text in texts:
-            place = change.find(text.id)
-            if place is None:
-                added[text.id] = cut_row(text, cutter)
-                terms.update(added[text.id].terms.encode().split(b"\n"))
-            elif place[0].fingerprint(place[1]) != fingerprint(text):
-                row = cut_row(text, cutter)
-                terms.update(row.terms.encode().split(b"\n"))
-                change.replace(*place, row)
-        if added:
-            change.append(list(added.values()), SlotNumbers(self._database.sql))
-        return terms
-
-    def _wrote(self) -> None:
-        self._writes += 1
+        number = find_thread(self._database.sql, thread_id)
+        if number is not None:
+            remove_thread(self._database.sql, number)
 
     # -- what is found -------------------------------------------------------------------------
 
@@ -276,30 +222,34 @@ class SearchIndex:
     ) -> SearchAnswer:
         """The next `limit` threads with a hit, best first. `cursor`: of the page before, for the same query.
 
-        `now`: microseconds since 1970, for recency and for times like `7d`. InvalidInput for a cursor that is none.
+        `now`: microseconds since 1970, for recency and for times like `7d`; a cursor brings that of its first
+        page. InvalidInput for a cursor that is none, or of another query.
         """
-        moment = self._clock() if now is None else now
+        after = parse_cursor(cursor) if cursor else None
+        moment = after.now if after is not None else self._moment(now)
         asked = parse(query, now=moment) if isinstance(query, str) else query
-        start = parse_cursor(cursor, asked) if cursor else Cursor(moment, (0, float("-inf"), 0, ""), 0)
+        if after is not None:
+            after.must_fit(asked)
         with self._lock:
             pending = self.refresh()
             self._settle_book(asked)
-            with self._database.reading():
+            with self._database.reading() as sql:
                 lookup = self._lookup(asked, include_private=include_private)
-                ranking = Ranking(lookup, start.now)
-                places, has_more = ranking.page(start.key if cursor else None, max(limit, 0))
-                hits = tuple(self._hits(lookup, ranking, places))
-            following = Cursor(start.now, places[-1].key, check_of(asked)) if places and has_more else None
-            return SearchAnswer(
-                scope=self._scope(lookup, pending),
-                total_threads=len(lookup.found),
-                hits=hits,
-                cursor="" if following is None else format_cursor(following),
-            )
+                ranking = Ranking(lookup, moment)
+                places, has_more = ranking.page(None if after is None else after.key, max(limit, 0))
+                hits = tuple(hits_of(sql, lookup, ranking, places))
+                scope = self._scope(lookup, pending)
+        following = Cursor(moment, places[-1].key, check_of(asked)) if places and has_more else None
+        return SearchAnswer(
+            scope=scope,
+            total_threads=len(lookup.found),
+            hits=hits,
+            cursor="" if following is None else format_cursor(following),
+        )
 
     def messages_in(self, thread_id: str, query: Query | str, *, now: int | None = None) -> list[str]:
         """The ids of the hits in one thread, in the thread's order: for going from one to the next."""
-        asked = parse(query, now=self._clock() if now is None else now) if isinstance(query, str) else query
+        asked = parse(query, now=self._moment(now)) if isinstance(query, str) else query
         with self._lock:
             self.refresh()
             self._settle_book(asked)
@@ -308,8 +258,8 @@ class SearchIndex:
                 lookup = self._lookup(asked)
                 if number is None or number not in lookup.found:
                     return []
-                rows = lookup.rows_of([number])[number]
-                found = [(text.order, text.id) for _, text in lookup.rows.texts(rows)]
+                texts = lookup.rows.texts(lookup.rows_of([number])[number])
+                found = [(text.order, text.id) for _, text in texts]
                 return [message_id for _, message_id in sorted(found)]
 
     def resolve_prefix(self, prefix: str, *, most: int = 50) -> list[str]:
@@ -330,7 +280,7 @@ class SearchIndex:
             self.refresh()
             with self._database.reading() as sql:
                 number = find_thread(sql, parse_thread_id(thread_id))
-                return None if number is None else self._summary(number)
+                return None if number is None else load_summary(sql, number)
 
     def ids(self) -> set[str]:
         """Every thread in the index, whatever its state: what a sweep compares with the thread files."""
@@ -356,66 +306,32 @@ class SearchIndex:
                 self._book.make_anew()
             self._database.sql.execute("VACUUM")
             self._database.sql.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            self._wrote()
+            self._writes += 1
 
     # -- inside --------------------------------------------------------------------------------
 
-    def _lookup(self, query: Query, *, include_private: bool = True) -> Lookup:
+    def _moment(self, now: int | None) -> int:
+        return self._clock() if now is None else now
+
+    def _lookup(self, query: Query, *, include_private: bool = True, asks_messages: bool = True) -> Lookup:
         sql = self._database.sql
         version = (sql.execute("PRAGMA data_version").fetchone()[0], self._writes)
         if self._map is None or version != self._map_version:
             self._map, self._map_version = ThreadMap(sql), version
-        return Lookup(sql, self._map, self._book, query, include_private=include_private)
+        return Lookup(
+            sql, self._map, self._book, query, include_private=include_private, asks_messages=asks_messages
+        )
 
     def _settle_book(self, query: Query) -> None:
         """A query for fragments needs the whole vocabulary; while an import goes on, what there is has to do."""
-        if not any(isinstance(term, Fragment) for term in query.terms) or not self._book.is_unsure():
-            return
-        if self._database.sql.in_transaction:
-            return
-        with contextlib.suppress(IndexBusy), self._database.writing(wait_seconds=0):
-            self._book.make_anew()
-
-    def _summary(self, number: int) -> ThreadSummary:
-        return decode_summary(
-            self._database.sql.execute("SELECT summary FROM threads WHERE no = ?", (number,)).fetchone()[0]
-        )
-
-    def _listed(self, query: Query, *, include_archived: bool, include_private: bool) -> Sequence[int]:
-        asks_archived = any(isinstance(one, FlagFilter) and one.flag == "archived" for one in query.filters)
-        lookup = self._lookup(query, include_private=include_private)
-        threads = lookup.map.threads
-        hidden = 0 if include_archived or asks_archived else ARCHIVED
-        found = [
-            number for number in lookup.map.newest_first(lookup.found) if not threads[number].flags & hidden
-        ]
-        return sorted(found, key=lambda number: not threads[number].flags & PINNED)
-
-    def _hits(self, lookup: Lookup, ranking: Ranking, places: Sequence[Place]) -> Iterator[Hit]:
-        rows = lookup.rows_of([place.thread for place in places])
-        best = ranking.best_rows(rows)
-        texts = dict(lookup.rows.texts(sorted(best.values())))
-        for place in places:
-            summary, text = self._summary(place.thread), texts[best[place.thread]]
-            field, snippet = snippet_of(lookup.query, text.texts)
-            shown = FIELDS[field]
-            if not snippet.marks and lookup.found[place.thread].covered:
-                header = header_of(summary)
-                names = (header.title, *header.tags, *header.branches, header.remote, *header.shas)
-                _, of_header = snippet_of(lookup.query, names)
-                if of_header.marks:
-                    shown, snippet = "header", of_header
-            yield Hit(
-                thread=summary,
-                message_id=text.id,
-                role=text.role,
-                field=shown,
-                snippet=snippet,
-                score=place.score,
-                matches=len(rows[place.thread]),
-            )
+        asks = any(isinstance(term, Fragment) for term in query.terms)
+        if asks and not self._database.sql.in_transaction and self._book.is_unsure():
+            with contextlib.suppress(IndexBusy), self._database.writing(wait_seconds=0):
+                self._book.make_anew()
 
     def _scope(self, lookup: Lookup, pending: int) -> Scope:
+        reason = self._database.rebuild_reason
+        notes = (f"the index is not whole: {reason}",) if reason else ()
         return Scope(
             query=lookup.query.text,
             filters=tuple(one.text for one in lookup.query.filters if one.text),
@@ -424,12 +340,19 @@ class SearchIndex:
             is_complete=lookup.is_complete,
             messages_read=lookup.rows.messages_read,
             pending=pending,
-            notes=self._notes(),
+            notes=(*self.notes, *notes),
         )
 
-    def _notes(self) -> tuple[str, ...]:
-        reason = self._database.rebuild_reason
-        return (*self.notes, f"the index is not whole: {reason}") if reason else self.notes
+    def _listed(self, query: Query, *, include_archived: bool, include_private: bool) -> Sequence[int]:
+        asks_archived = any(isinstance(one, FlagFilter) and one.flag == "archived" for one in query.filters)
+        # A thread whose every turn was taken back has no message to find, and is in the list all the same.
+        asks_messages = bool(query.terms) or not all(map(is_of_thread, query.filters))
+        lookup = self._lookup(query, include_private=include_private, asks_messages=asks_messages)
+        hidden = 0 if include_archived or asks_archived else ARCHIVED
+        chosen = lookup.found if asks_messages else lookup.allowed
+        found = lookup.map if chosen is None else lookup.map.newest_first(chosen)
+        shown = [number for number in found if not lookup.map[number].flags & hidden]
+        return sorted(shown, key=lambda number: not lookup.map[number].flags & PINNED)
 
     # Last, since below it the word means this method.
     def list(
@@ -446,16 +369,18 @@ class SearchIndex:
 
         Archived threads are left out unless asked for, here or by `is:archived` in the query.
         """
-        asked = parse(query, now=self._clock() if now is None else now) if isinstance(query, str) else query
+        asked = parse(query, now=self._moment(now)) if isinstance(query, str) else query
         with self._lock:
             self.refresh()
+            if asked is not None:
+                self._settle_book(asked)
             with self._database.reading() as sql:
                 if asked is not None and not asked.is_empty:
                     found = self._listed(
                         asked, include_archived=include_archived, include_private=include_private
                     )
                     chosen = found[offset : None if limit is None else offset + limit]
-                    return [self._summary(number) for number in chosen]
+                    return [load_summary(sql, number) for number in chosen]
                 hidden = ARCHIVED * (not include_archived) | PRIVATE * (not include_private)
                 rows = sql.execute(
                     f"SELECT summary FROM threads WHERE id IS NOT NULL AND flags & ? = 0"

@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from raddle.adapters.local_store.search_blocks import SLOT_BITS
 from raddle.adapters.local_store.search_book import Book
 from raddle.adapters.local_store.search_clauses import Clause, Clauses, Compiler, fact_of, is_fact
 from raddle.adapters.local_store.search_map import ThreadMap
@@ -43,7 +42,10 @@ class _Asked(NamedTuple):
 
 
 class Lookup:
-    """One query against one state of the index. `found` holds every thread with a hit, and the clause it fits."""
+    """One query against one state of the index. `found` holds every thread with a hit, and the clause it fits.
+
+    Without `asks_messages`, only the filters on threads are looked at: `allowed`.
+    """
 
     def __init__(
         self,
@@ -53,10 +55,11 @@ class Lookup:
         query: Query,
         *,
         include_private: bool = True,
+        asks_messages: bool = True,
     ) -> None:
         self.query = query
         self.map = threads
-        self._compiler = Compiler(sql, book)
+        self._compiler = Compiler(sql, book, threads.thread_of)
         self._bounds = _bounds_of(query)
         self.rows = Rows(sql, threads, self._bounds)
         self.is_complete = True
@@ -66,13 +69,13 @@ class Lookup:
         self.near: set[int] = set()
         """Rows of the newest threads that have all terms in their text, where those had to be asked for."""
         self._listed: dict[int, Sequence[int]] = {}
-        if self.allowed != frozenset() and not _contradicts_itself(query):
+        if asks_messages and self.allowed != frozenset() and not _contradicts_itself(query):
             self._find()
 
     @property
     def threads_looked_at(self) -> int:
         """How many threads the filters left to look at."""
-        return len(self.map.threads) if self.allowed is None else len(self.allowed)
+        return len(self.map) if self.allowed is None else len(self.allowed)
 
     @property
     def any_term(self) -> Clause | None:
@@ -123,13 +126,17 @@ class Lookup:
 
     def _slots_to_ask(self, threads: frozenset[int] | None) -> set[int] | None:
         """The slots of `threads` that can have a row in bounds; None where that is no restriction."""
-        bounds, entries = self._bounds, self.map.slots
+        bounds = self._bounds
         if threads is None:
-            if not bounds.is_timed and not bounds.is_removed:
-                return None
-            return {slot for slot, entry in entries.items() if bounds.may_hold(entry)}
+            return (
+                {slot for slot, entry in self.map.slots.items() if bounds.may_hold(entry)}
+                if bounds.matter
+                else None
+            )
         slots = (slot for each in threads for slot in self.map.slots_of.get(each, ()))
-        return {slot for slot in slots if bounds.may_hold(entries[slot])}
+        return (
+            {slot for slot in slots if bounds.may_hold(self.map.slots[slot])} if bounds.matter else set(slots)
+        )
 
     def _take_rows(self, clause: Clause, asked: _Asked, rows: list[int]) -> None:
         """All rows that match: hits where they are in bounds and their texts fit."""
@@ -161,7 +168,7 @@ class Lookup:
     def _take_slots(self, clause: Clause, asked: _Asked) -> None:
         """Too many rows to list: their slots, which are hits where the whole slot is in bounds, else looked into."""
         near: list[int] = []
-        slots: Collection[int] = self.map.slots
+        slots: Collection[int] = self.map.thread_of
         if clause.expression is not None and clause.is_costly and not clause.checks:
             slots, near = self.rows.slots_and_near_rows(clause.expression, self.map.newest_slots(NEAR_SLOTS))
         elif clause.expression is not None:
@@ -213,7 +220,7 @@ class Lookup:
     def _allowed(self, *, include_private: bool) -> frozenset[int] | None:
         """The threads that the filters on threads, and the asker's rights, leave; None: all."""
         allowed: frozenset[int] | None = None
-        everything = frozenset(self.map.threads)
+        everything = frozenset(self.map)
         filters = [one for one in self.query.filters if is_of_thread(one)]
         if not include_private:
             filters.append(FlagFilter(text="", flag="private", is_negative=True))
@@ -225,8 +232,7 @@ class Lookup:
 
     def _fitting(self, one: Filter) -> frozenset[int]:
         if isinstance(one, FlagFilter):
-            bit = _FLAG_BITS[one.flag]
-            return frozenset(number for number, entry in self.map.threads.items() if entry.flags & bit)
+            return self.map.with_flag(_FLAG_BITS[one.flag])
         assert isinstance(one, NameFilter | ShaFilter)
         return self._compiler.threads_named(one)
 

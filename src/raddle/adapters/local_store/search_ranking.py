@@ -7,21 +7,15 @@ whatever was added meanwhile.
 
 from __future__ import annotations
 
-import base64
-import binascii
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-import msgspec
-
 from raddle.adapters.local_store import search_tokens as tokens
 from raddle.adapters.local_store.search_blocks import FIELD_BITS, SLOT_BITS, SLOT_ROWS
 from raddle.adapters.local_store.search_clauses import Clause
+from raddle.adapters.local_store.search_cursor import Key
 from raddle.adapters.local_store.search_lookup import Lookup
-from raddle.model.errors import InvalidInput
-from raddle.model.threads.query import Query
 from raddle.model.threads.search_fields import ASSISTANT, OUTPUT, THINKING, USER
 
 SCORED = 1_000
@@ -33,9 +27,6 @@ _FRESHNESS = 0.5
 """What being of today adds to a score, as a part of it; halved every `_HALF_LIFE_DAYS`."""
 _HALF_LIFE_DAYS = 30.0
 _THREADS_AT_ONCE = 32
-
-Key = tuple[int, float, int, str]
-"""Sorts hits: scored ones first, by score, then by activity, then by id."""
 
 
 class Place(NamedTuple):
@@ -78,7 +69,7 @@ class Ranking:
         scored = {place.thread for place in self._scored}
         for thread in self._lookup.map.newest_first(self._lookup.found):
             if thread not in scored:
-                entry = self._lookup.map.threads[thread]
+                entry = self._lookup.map[thread]
                 key: Key = (1, 0.0, -entry.activity, entry.id)
                 if after is None or key > after:
                     yield Place(key, thread)
@@ -116,7 +107,7 @@ class Ranking:
             yield batch
 
     def _place(self, thread: int, level: int) -> Place:
-        entry = self._lookup.map.threads[thread]
+        entry = self._lookup.map[thread]
         score = self._weight(thread, level) * (1 + _FRESHNESS * self._freshness(entry.activity))
         return Place((0, -score, -entry.activity, entry.id), thread)
 
@@ -139,8 +130,9 @@ class Ranking:
             clause = self._lookup.found[thread]
             fields = {fields_of[row] for row in each}
             lightest = best[thread] = min((_lightest(one) for one in fields), default=OUTPUT)
-            # What cannot be better than another is not asked about.
-            better = {one for one in fields if tokens.is_mixed(one) and _heaviest(one) < lightest}
+            # What cannot be better than another is not asked about; where asking is costly, it is done once for all.
+            worth = OUTPUT + 1 if clause.is_costly else lightest
+            better = {one for one in fields if tokens.is_mixed(one) and _heaviest(one) < worth}
             if better and clause.said:
                 asked.setdefault(clause, []).extend(row for row in each if fields_of[row] in better)
         for clause, some in asked.items():
@@ -154,9 +146,9 @@ class Ranking:
         """Find the level of each of these rows: what was said has all its words, or what was thought, or neither."""
         unsure = {row for row in rows if row not in self._known}
         for expression, bits in ((clause.said, 1 << USER | 1 << ASSISTANT), (clause.thought, 1 << THINKING)):
-            asked = {
-                row for row in unsure if self._fields(row) & bits and _lightest(self._fields(row)) >= THINKING
-            }
+            # Only what has a field of these, and a lighter one.
+            fields = ((row, self._fields(row)) for row in unsure)
+            asked = {row for row, one in fields if one & bits and one > bits}
             if asked:
                 found = asked.intersection(
                     self._lookup.rows.in_said(expression, {row >> SLOT_BITS for row in asked})
@@ -192,10 +184,12 @@ class Ranking:
         clause = self._lookup.any_term if rows else None
         if clause is None:
             return set()
-        if clause.is_costly:  # not worth asking once more: what has all of the words is known already
+        if clause.is_costly and self._lookup.near:  # asked for already, in the newest threads
             return self._lookup.near.intersection(rows)
         slots = {row >> SLOT_BITS for row in rows}
-        found = set(rows).intersection(self._lookup.rows.in_slots(clause.expression, slots, is_costly=False))
+        found = set(rows).intersection(
+            self._lookup.rows.in_slots(clause.expression, slots, is_costly=clause.is_costly)
+        )
         self._settle(clause, (row for row in found if tokens.is_mixed(self._fields(row))))
         return found
 
@@ -227,38 +221,3 @@ def _heaviest(fields: int) -> int:
 
 def _lightest(fields: int) -> int:
     return fields.bit_length() - 1 if fields else OUTPUT
-
-
-class Cursor(msgspec.Struct, frozen=True, array_like=True):
-    """Where a page ended: `now` of its first page (scores are of that moment), the key of its last hit, and a
-    check that it is used with the query it was made for."""
-
-    now: int
-    key: Key
-    check: int
-
-
-def check_of(query: Query) -> int:
-    """A short mark of what a query asks for."""
-    return zlib.crc32(msgspec.msgpack.encode((query.terms, query.filters)))
-
-
-def format_cursor(cursor: Cursor) -> str:
-    """Opaque text, safe in a URL."""
-    return base64.urlsafe_b64encode(msgspec.msgpack.encode(cursor)).decode().rstrip("=")
-
-
-def parse_cursor(text: str, query: Query) -> Cursor:
-    """The cursor; InvalidInput where `text` is none, or is of another query."""
-    try:
-        padded = text + "=" * (-len(text) % 4)
-        cursor = msgspec.msgpack.decode(
-            base64.b64decode(padded.encode(), altchars=b"-_", validate=True), type=Cursor
-        )
-    except (ValueError, binascii.Error, msgspec.DecodeError) as error:
-        raise InvalidInput(
-            f"{text[:40]!r} is not a cursor", "leave it out to begin at the first page"
-        ) from error
-    if cursor.check != check_of(query):
-        raise InvalidInput("this cursor belongs to another query", "leave it out to begin at the first page")
-    return cursor

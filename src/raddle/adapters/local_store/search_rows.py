@@ -21,10 +21,9 @@ from raddle.adapters.local_store.search_blocks import (
 )
 from raddle.adapters.local_store.search_clauses import Clause, is_costly
 from raddle.adapters.local_store.search_map import SlotEntry, ThreadMap
-from raddle.model.threads.query import normalised
 from raddle.model.threads.search_fields import MessageText, time_of
 
-MOST_LISTED = 5_000
+MOST_LISTED = 2_500
 """Rows that are fetched one by one when all hits are asked for; where there are more, only their slots are."""
 FEW_SLOTS = 96
 """So many slots are asked one after the other, which then costs less than asking for all hits."""
@@ -47,6 +46,11 @@ class Bounds(NamedTuple):
     def is_timed(self) -> bool:
         """Does the time of a message matter?"""
         return self.start is not None or self.end is not None
+
+    @property
+    def matter(self) -> bool:
+        """Do they leave out more than what was removed?"""
+        return self.is_timed or self.is_removed
 
     def may_hold(self, slot: SlotEntry) -> bool:
         """Can any row of the slot be in bounds?"""
@@ -146,18 +150,16 @@ class Rows:
         """The rows of these slots that match (None: all), ascending; whether they are in bounds is not looked at."""
         ordered = sorted(slots)
         if expression is None:
-            return [
-                row
-                for slot in ordered
-                for row in range(slot << SLOT_BITS, (slot << SLOT_BITS) + self._used(slot))
-            ]
+            self.read_bits(ordered)
+            starts = ((slot << SLOT_BITS, len(self._bits[slot])) for slot in ordered)
+            return [row for start, used in starts for row in range(start, start + used)]
         return self._asked("words", expression, ordered, at_once=is_costly or len(ordered) > 2 * FEW_SLOTS)
 
     def in_said(self, expression: str, slots: Collection[int]) -> Collection[int]:
         """The rows of these slots that match in the table `said`; maybe rows of other slots too."""
         if expression not in self._said:
             self._said[expression] = None
-            if " AND " in expression or is_costly(expression):
+            if " AND " in expression and not is_costly(expression):
                 self._said[expression] = self._listed("said", expression, _MOST_SAID)
         known = self._said[expression]
         if known is not None:
@@ -187,10 +189,6 @@ class Rows:
         self._sql.execute("DELETE FROM temp.picked")
         self._sql.executemany("INSERT INTO temp.picked VALUES (?, ?)", ranges)
 
-    def _used(self, slot: int) -> int:
-        entry = self._map.slots.get(slot)
-        return 0 if entry is None else entry.used
-
     def matching(self, clause: Clause, slots: Collection[int]) -> list[int]:
         """The rows of these slots that are hits of `clause`."""
         return self.checked(clause, self.in_slots(clause.expression, slots, is_costly=clause.is_costly))
@@ -206,9 +204,10 @@ class Rows:
 
     def unsure(self, slots: Iterable[int]) -> set[int]:
         """Those of the slots that may have rows out of bounds."""
-        bounds, entries = self._bounds, self._map.slots
-        if not bounds.is_timed and not bounds.is_removed:
+        bounds = self._bounds
+        if not bounds.matter:
             return self._map.torn_slots.intersection(slots)
+        entries = self._map.slots
         return {slot for slot in slots if slot in entries and not bounds.surely_hold(entries[slot])}
 
     def _is_in_bounds(self, row: int) -> bool:
@@ -253,8 +252,7 @@ class Rows:
                     return
                 self._bytes_left -= sum(map(len, text.texts))
             self.messages_read += 1
-            texts = [normalised(each) for each in text.texts if each]
-            if all(check.holds(texts) for check in clause.checks):
+            if all(check.holds(text.texts) for check in clause.checks):
                 yield row
 
     def texts(self, rows: Iterable[int]) -> Iterator[tuple[int, MessageText]]:

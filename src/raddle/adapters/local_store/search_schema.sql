@@ -12,6 +12,8 @@ CREATE TABLE threads (
   summary BLOB NOT NULL
 );
 
+CREATE INDEX threads_by_activity ON threads (activity DESC, id, flags);
+
 -- 1,024 places for messages of one thread: message row = slot * 1024 + place. Small, since all of it is read
 -- at once; what belongs to single messages is in `marks`. Times in microseconds, null where the time of any of its messages is unknown.
 CREATE TABLE slots (
@@ -31,7 +33,8 @@ CREATE TABLE marks (slot INTEGER PRIMARY KEY, bits BLOB NOT NULL, orders BLOB NO
 CREATE TABLE blocks (first INTEGER PRIMARY KEY, size INTEGER NOT NULL, data BLOB NOT NULL);
 
 -- The vocabulary: every token of the index, one a line, in parts (a token may be in several).
-CREATE TABLE book (part INTEGER PRIMARY KEY, terms BLOB NOT NULL);
+-- A part never changes and its number is never used again: who has read it need not read it again.
+CREATE TABLE book (part INTEGER PRIMARY KEY AUTOINCREMENT, terms BLOB NOT NULL);
 
 -- The columns are in the order of search_tokens.py, which says why.
 -- `ascii` leaves the tokens as they are. No prefix option: it doubles the index (docs/adr/0010).

@@ -63,15 +63,27 @@ class SlotNumbers:
 
 
 class RowWriter:
-    """Appends messages to one thread, in memory that does not grow with it. `flush` before anybody reads."""
+    """Appends messages to one thread, in memory that does not grow with it. `flush` before anybody reads.
+
+    `slot`: the last one of the thread, to go on in. `is_bulk`: many threads are written in one transaction, by
+    turns. FTS5 writes out all it holds in memory when row numbers go back, so a slot that is no longer the last
+    of all is not gone on with then.
+    """
 
     def __init__(
-        self, sql: sqlite3.Connection, thread: int, numbers: SlotNumbers, slot: Slot | None = None
+        self,
+        sql: sqlite3.Connection,
+        thread: int,
+        numbers: SlotNumbers,
+        slot: Slot | None = None,
+        *,
+        is_bulk: bool = False,
     ) -> None:
         self._sql = sql
         self._thread = thread
         self._numbers = numbers
         self._slot = slot
+        self._is_bulk = is_bulk
         self._is_changed = False
         self._block_first = 0
         self._block: Block = []
@@ -84,13 +96,7 @@ class RowWriter:
     def add(self, row: IndexRow, *, is_removed: bool = False) -> None:
         """Append one message."""
         slot = self._slot
-        # FTS5 writes out all it holds in memory when row numbers go back: a slot that is no longer the last
-        # is not gone on with, or two sessions imported side by side would make a segment of every batch.
-        if (
-            slot is None
-            or len(slot) >= SLOT_ROWS
-            or (not self._is_changed and slot.slot != self._numbers.last)
-        ):
+        if slot is None or len(slot) >= SLOT_ROWS or (self._is_bulk and slot.slot != self._numbers.last):
             self.flush()
             slot = self._slot = Slot(self._numbers.take())
         self._is_changed = True
@@ -206,6 +212,11 @@ def save_summary(sql: sqlite3.Connection, thread: int, summary: ThreadSummary, c
         "UPDATE threads SET id = ?, activity = ?, flags = ?, summary = ? WHERE no = ?",
         (summary.id, parse_time(summary.last_activity_at) or 0, flags, encoded, thread),
     )
+
+
+def load_summary(sql: sqlite3.Connection, thread: int) -> ThreadSummary:
+    """The summary of a thread that can be seen."""
+    return decode_summary(sql.execute("SELECT summary FROM threads WHERE no = ?", (thread,)).fetchone()[0])
 
 
 def remove_thread(sql: sqlite3.Connection, thread: int) -> None:

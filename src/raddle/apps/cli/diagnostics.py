@@ -9,9 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import traceback
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -20,6 +18,8 @@ from raddle.apps.cli.plain_json import encoded
 from raddle.model.errors import ConflictError, FormatError, NotFound, RaddleError, StorageError, UserError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from raddle.actions.ports import Finding
 
 EXIT_CODES: tuple[tuple[type[RaddleError], int], ...] = (
@@ -127,6 +127,8 @@ def _append(path: Path, text: str) -> None:
 
 def _trace(error: BaseException | None) -> Iterator[str]:
     """Frames and names of errors, the cause first; never their messages, which may quote a conversation."""
+    import traceback  # noqa: PLC0415  help has no use for it
+
     if error is not None:
         yield from _trace(error.__cause__ or error.__context__)
         for frame in traceback.extract_tb(error.__traceback__):

@@ -10,7 +10,6 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 from raddle.apps.cli.plain_json import encoded, mended
@@ -31,8 +30,7 @@ def prepare() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             # Opened in this order, each takes the number that was closed: no file of ours can take it.
-            nowhere = Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115  open as long as we are
-            setattr(sys, name, nowhere)
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="replace")

@@ -49,8 +49,6 @@ class Editor:
         self._registers: dict[str, Register] = {}
         self._was_deleted: bool | None = None
 
-    # -- the one place that stamps ---------------------------------------------------------------
-
     def _tick(self) -> int:
         """The hybrid clock: now, or just after everything this thread holds."""
         return max(self.author.now(), self.thread.clock + 1)
@@ -108,8 +106,6 @@ class Editor:
             messages=tuple(self._messages.values()),
             registers=dict(self._registers),
         )
-
-    # -- turns -----------------------------------------------------------------------------------
 
     def start(
         self, *, workspace_root: str | None = None, cwd: str | None = None, client_version: str = ""
@@ -243,8 +239,6 @@ class Editor:
                 purged.append(message_id)
         return purged
 
-    # -- drafts and jobs -------------------------------------------------------------------------
-
     def set_draft(self, parent_id: str | None, text: str) -> None:
         """This device's unsent text under a reply target (None: a new root); empty text clears it."""
         path, target = f"draft/{self.author.device}", parent_id or ROOT
@@ -293,8 +287,6 @@ class Editor:
         """Forget a job: it landed, failed or was never known."""
         if self.thread.registers.get(f"job/{job_id}") is not None:
             self.write(f"job/{job_id}", None)
-
-    # -- metadata --------------------------------------------------------------------------------
 
     def rename(self, title: str) -> None:
         """Set the title; empty takes it away."""
@@ -362,8 +354,6 @@ class Editor:
         path = f"branch/{message_id}/{mark}"
         if value or path in self.thread.registers:
             self.write(path, value)
-
-    # -- context ---------------------------------------------------------------------------------
 
     def set_agent_state(self, state: AgentState) -> None:
         """Where the agent stands now."""

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
+from raddle.model.threads.query_exact import normalised
 from raddle.model.threads.query_times import parse_moment
-from raddle.model.threads.search_text import UNSPACED, fold, words_of
+from raddle.model.threads.search_text import fold, is_unspaced, words_of
 
 MOST_TERMS = 64
 """Terms and filters that one query has; what comes after them is ignored, and said to be."""
@@ -154,11 +155,6 @@ def is_of_thread(one: Filter) -> bool:
             return one.flag in THREAD_FLAGS
 
 
-def normalised(text: str) -> str:
-    """Folded, lower-cased, every run of white space one space: what exact phrases are compared in."""
-    return " ".join(fold(text).lower().split())
-
-
 _QUOTES = str.maketrans("“”„‟«»＂", '"""""""')
 _PART = re.compile(
     r"""\s*
@@ -171,8 +167,6 @@ _PART = re.compile(
     )""",
     re.VERBOSE,
 )
-_UNSPACED = re.compile(f"[{UNSPACED}]")
-_UNSPACED_END = re.compile(f"[{UNSPACED}]+\\Z")
 _SHA = re.compile(r"[0-9a-fA-F]{7,40}\Z")
 _SHA_PREFIX = re.compile(r"[0-9a-fA-F]{1,64}\Z")
 _IDENTIFIER = re.compile(r"[-_]*[^\W_]+(?:[-_]+[^\W_]+)+[-_]*\Z")
@@ -244,10 +238,11 @@ def _words(text: str) -> tuple[tuple[str, ...], bool]:
     its run is left out; a run of one character is the start of a pair.
     """
     words = words_of(text)[:MOST_WORDS]
-    run = _UNSPACED_END.search(fold(text).rstrip())
-    if run is None or not words:
+    folded = fold(text).rstrip()
+    if not words or not is_unspaced(folded[-1]):
         return words, False
-    return (words[:-1], False) if len(run[0]) > 1 else (words, True)
+    is_run = len(folded) > 1 and is_unspaced(folded[-2])
+    return (words[:-1], False) if is_run else (words, True)
 
 
 def _word(text: str, negative: bool, *, typing: bool) -> Word | None:
@@ -267,7 +262,7 @@ def _word(text: str, negative: bool, *, typing: bool) -> Word | None:
 def _joined(stem: str, words: tuple[str, ...]) -> str:
     """The words as one, where `stem` is one snake or kebab identifier."""
     folded = fold(stem)
-    if not 1 < len(words) < MOST_WORDS or _UNSPACED.search(folded) or _IDENTIFIER.match(folded) is None:
+    if not 1 < len(words) < MOST_WORDS or _IDENTIFIER.match(folded) is None or any(map(is_unspaced, folded)):
         return ""
     return "".join(words)
 
@@ -301,7 +296,7 @@ def _fragment(text: str, negative: bool) -> Term | None:
     if not exact:
         return None
     words, is_open = _words(text)
-    if _UNSPACED_END.match(exact):
+    if all(map(is_unspaced, exact)):
         return Phrase(text=f"~{text}", needle=Needle(words=words, is_prefix=is_open), is_negative=negative)
     if words == (exact,):
         return Fragment(text=f"~{text}", inside=exact, is_negative=negative)

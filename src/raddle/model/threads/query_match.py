@@ -23,12 +23,11 @@ from raddle.model.threads.query import (
     TimeFilter,
     Word,
     is_of_thread,
-    normalised,
 )
+from raddle.model.threads.query_exact import has_exact, normalised
 from raddle.model.threads.search_fields import TOOLS, HeaderText, MessageText, time_of
-from raddle.model.threads.search_text import LONGEST_IDENTIFIER, LONGEST_WORD, UNSPACED, fold
+from raddle.model.threads.search_text import LONGEST_IDENTIFIER, LONGEST_WORD, fold, is_unspaced
 
-_IS_UNSPACED = re.compile(f"[{UNSPACED}]")
 _IDENTIFIERS = re.compile(r"[A-Za-z0-9_\-\x80-\U0010ffff]+")
 _CAMEL = re.compile(r"(?<=[a-z\x80-\U0010ffff])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z\x80-\U0010ffff])")
 _DIGITS = re.compile(r"(?<=[0-9])(?=[^0-9])|(?<=[^0-9])(?=[0-9])")
@@ -71,7 +70,7 @@ def words(text: str) -> list[str]:
     found: list[str] = []
     run = ""
     for character in fold(text) + " ":
-        same_kind = run == "" or bool(_IS_UNSPACED.match(run[-1])) == bool(_IS_UNSPACED.match(character))
+        same_kind = run == "" or is_unspaced(run[-1]) == is_unspaced(character)
         if run and not (_is_word_character(character) and same_kind):
             found += _run_words(run)
             run = ""
@@ -85,7 +84,7 @@ def _is_word_character(character: str) -> bool:
 
 
 def _run_words(run: str) -> list[str]:
-    if not _IS_UNSPACED.match(run):
+    if not is_unspaced(run[0]):
         return [_shortened(run.lower())]
     return [run[at : at + 2] for at in range(len(run))]
 
@@ -98,7 +97,7 @@ def _shortened(word: str) -> str:
 
 def pieces(text: str) -> set[str]:
     """The parts of identifiers in a text, and snake and kebab identifiers as one word."""
-    spaced = "".join([f" {each} " if _IS_UNSPACED.match(each) else each for each in fold(text)])
+    spaced = "".join([f" {each} " if is_unspaced(each) else each for each in fold(text)])
     found: set[str] = set()
     for identifier in _IDENTIFIERS.findall(spaced):
         if len(identifier.encode("utf-8", "replace")) > LONGEST_IDENTIFIER:
@@ -173,28 +172,6 @@ def _has_run(found: Sequence[str], run: Sequence[str], *, is_prefix: bool) -> bo
         if list(here[:-1]) == list(run[:-1]) and _is_word(here[-1], run[-1], is_prefix=is_prefix):
             return True
     return False
-
-
-def has_exact(text: str, exact: str) -> bool:
-    """Does the normalised `text` hold `exact`, cutting no word in two at either end?"""
-    at = text.find(exact)
-    while at >= 0:
-        end = at + len(exact)
-        if not _cuts_word(text, at) and not _cuts_word(text, end):
-            return True
-        at = text.find(exact, at + 1)
-    return False
-
-
-def _cuts_word(text: str, at: int) -> bool:
-    if at in {0, len(text)}:
-        return False
-    pair = text[at - 1 : at + 1]
-    return all(_joins_words(each) for each in pair)
-
-
-def _joins_words(character: str) -> bool:
-    return character not in " " and _is_word_character(character) and not _IS_UNSPACED.match(character)
 
 
 def _is_about_removal(one: Filter) -> bool:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import lru_cache
+from functools import cache, lru_cache
+from itertools import pairwise
 
 from msgspec import Struct
 
@@ -39,16 +40,26 @@ _HEX = re.compile(rb"[0-9a-fA-F]{7,}\Z")
 _TOO_LONG = re.compile(rb"[^ ]{%d,}" % (LONGEST_WORD + 1))
 _NON_ASCII = re.compile(r"[^\x00-\x7f]+")
 
-UNSPACED = (
-    "\u0e00-\u0eff"  # Thai, Lao
-    "\u1000-\u109f\u1780-\u17ff"  # Burmese, Khmer
-    "\u1100-\u11ff\ua960-\ua97f\uac00-\ud7ff"  # Hangul: spaced, but particles stick to words
-    "\u2e80-\u2fdf\u3005-\u3007\u3021-\u302f\u3031-\u303c\u3041-\u30ff\u3105-\u31bf\u31f0-\u31ff"  # kana, bopomofo
-    "\u3400-\u4dbf\u4e00-\ua4cf\uf900-\ufaff\U00020000-\U0003ffff"  # Han, Yi
+_UNSPACED = (
+    (0x0E00, 0x0EFF),  # Thai, Lao
+    (0x1000, 0x109F),  # Burmese
+    (0x1100, 0x11FF),  # Hangul: spaced, but particles stick to words
+    (0x1780, 0x17FF),  # Khmer
+    (0x2E80, 0x2FDF),  # Han radicals
+    (0x3005, 0x3007),
+    (0x3021, 0x302F),
+    (0x3031, 0x303C),
+    (0x3041, 0x30FF),  # kana
+    (0x3105, 0x31BF),  # bopomofo
+    (0x31F0, 0x31FF),
+    (0x3400, 0x4DBF),  # Han
+    (0x4E00, 0xA4CF),  # Han, Yi
+    (0xA960, 0xA97F),
+    (0xAC00, 0xD7FF),
+    (0xF900, 0xFAFF),
+    (0x20000, 0x3FFFF),
 )
-"""Characters (as the inside of a regex class) of scripts that write without spaces between words."""
-
-_UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
+"""Scripts that write without spaces between words."""
 
 _ACCENTS = (
     (0x0300, 0x036F),
@@ -92,7 +103,8 @@ class Words(Struct, frozen=True, kw_only=True):
     words: str
     """Every word in reading order, one for each position."""
     pieces: str
-    """Parts of camelCase and of letter-digit borders, and snake and kebab names joined: a sorted set."""
+    """Parts of camelCase and of letter-digit borders, and snake and kebab names joined: a sorted set, without
+    those that stand in the text by themselves."""
 
     def tokens(self) -> set[str]:
         """Every token, of both streams."""
@@ -148,10 +160,22 @@ def fold(text: str) -> str:
     return text if unicodedata.is_normalized("NFC", text) else unicodedata.normalize("NFC", text)
 
 
+def is_unspaced(character: str) -> bool:
+    """Is it of a script that writes without spaces between words?"""
+    return character > "\x7f" and _within(ord(character), _UNSPACED)
+
+
+@cache
+def unspaced_run() -> re.Pattern[str]:
+    """Matches a run of such characters. Made when the first is met: it takes longer than most searches."""
+    ranges = "".join(f"{chr(first)}-{chr(last)}" for first, last in _UNSPACED)
+    return re.compile(f"[{ranges}]+")
+
+
 def _pairs(found: re.Match[str]) -> str:
     """A run of a script without spaces as overlapping pairs and its last character."""
     run = found[0]
-    pairs = [first + second for first, second in zip(run, run[1:], strict=False)]
+    pairs = [first + second for first, second in pairwise(run)]
     return f" {' '.join(pairs)} {run[-1]} "
 
 
@@ -200,10 +224,11 @@ class Cutter:
         """The words and pieces of `text`."""
         text = fold(text)
         if not text.isascii():
-            text = _UNSPACED_RUN.sub(_pairs, text)
+            text = unspaced_run().sub(_pairs, text)
         raw = text.encode("utf-8", "ignore")
         words = raw.translate(_LOW)
-        fresh = set(raw.translate(_NAMES).split()) - self._plain
+        tokens = set(raw.translate(_NAMES).split())
+        fresh = tokens - self._plain
         if not fresh:
             return Words(words=words.decode(), pieces="")
         # A loop over the tokens in Python would cost as much as all the rest together.
@@ -215,6 +240,7 @@ class Cutter:
                     if len(token) > LONGEST_WORD:
                         words = _TOO_LONG.sub(_shorten, words)
         pieces: set[bytes] = set().union(*found)  # type: ignore[arg-type]  # no None is left
+        pieces.difference_update(tokens)
         return Words(words=words.decode(), pieces=b" ".join(sorted(pieces)).decode())
 
     def _learn(self, token: bytes) -> tuple[bytes, ...]:

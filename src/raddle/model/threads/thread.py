@@ -66,8 +66,6 @@ class Thread:
         """All of it, as a Delta that starts from nothing."""
         return Delta(version=self.version, messages=tuple(self.tree), registers=dict(self.registers))
 
-    # -- the join --------------------------------------------------------------------------------
-
     def join(self, delta: Delta) -> bool:
         """Take in what `delta` holds; was there anything new? Commutative, associative, idempotent."""
         news = False
@@ -93,8 +91,6 @@ class Thread:
             self.version = delta.version
             news = True
         return news
-
-    # -- reading registers -----------------------------------------------------------------------
 
     def shows(self, path: str, default: Any = None) -> Any:
         """What the register at `path` shows; `default` where nobody wrote it or it shows null."""
@@ -122,8 +118,6 @@ class Thread:
     def _text(self, path: str) -> str | None:
         value = self.shows(path)
         return value if isinstance(value, str) else None
-
-    # -- what shows ------------------------------------------------------------------------------
 
     @property
     def messages(self) -> list[Message]:
@@ -272,9 +266,7 @@ class Thread:
                 if any(isinstance(write.value, dict) for write in register.writes) and not self.is_deleted:
                     found.append(Conflict(path, tuple(register.values)))
                 continue
-            values: dict[bytes, Any] = {
-                canonical_json(write.value): write.value for write in _asked_about(register)
-            }
+            values = {canonical_json(write.value): write.value for write in _asked_about(register)}
             if len(values) > 1:
                 found.append(Conflict(path, tuple(values.values())))
         return found

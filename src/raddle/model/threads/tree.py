@@ -47,8 +47,6 @@ class MessageTree:
         for message in messages:
             self.put(message)
 
-    # -- what is in it ---------------------------------------------------------------------------
-
     def __len__(self) -> int:
         return len(self._messages)
 
@@ -94,8 +92,6 @@ class MessageTree:
         self._hidden = None if self._gone else set()
         self._branches = None
 
-    # -- what shows ------------------------------------------------------------------------------
-
     def is_removed(self, message_id: str) -> bool:
         """Was it taken back (and does nothing shown stand under it)?"""
         return message_id in self._hidden_ids()
@@ -115,8 +111,6 @@ class MessageTree:
             if not message.is_sidechain and message_id not in hidden:
                 return message
         return None
-
-    # -- who answers whom ------------------------------------------------------------------------
 
     def children(self, parent_id: str | None, *, removed: bool = False) -> list[Message]:
         """The replies to a message, or the root turns for None, in (order, id) order; shown ones unless `removed`."""
@@ -186,8 +180,6 @@ class MessageTree:
                 waiting.extend(child_id for _, child_id in self._children.get(at, ()))
         return [message for message in self if message.id not in reached or message.id in twins]
 
-    # -- branches --------------------------------------------------------------------------------
-
     def branch_of(self, message_id: str) -> str:
         """The id of the branch a message shows on; empty for an unknown id."""
         return self._branch_ids().get(message_id, "")
@@ -216,8 +208,6 @@ class MessageTree:
             if self.branch_of(child.id) == self.branch_of(message_id):
                 return child
         return None
-
-    # -- inside ----------------------------------------------------------------------------------
 
     def _sorted(self) -> list[Key]:
         if not self._order_is_sorted:

@@ -16,15 +16,26 @@ FORMATS = ("markdown", "text", "json", "jsonl", "loom", "quorum")
 @click.command(
     help="""Write thread ID out, to stdout or to PATH.
 
+    The forms (--format):
+
     \b
-    markdown  to read, or to put into a repository    json   the thread file itself
-    text      plain, as a terminal shows it           jsonl  one message a line
+    markdown       to read, or to put into a repository
+    text           plain text
+    json           the thread file itself
+    jsonl          one message a line
     loom, quorum   as these programs read it
     """,
 )
 @thread_argument
 @message_option("--branch", "Only the path from the root to this message.")
-@click.option("--format", "kind", type=click.Choice(FORMATS), default="markdown", show_default=True)
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(FORMATS),
+    default="markdown",
+    metavar="FORM",
+    help="One of the forms above; markdown unless said.",
+)
 @click.option("--json", "is_json", is_flag=True, help="The same as --format json; errors as JSON on stderr.")
 @click.option(
     "-o", "--output", "path", metavar="PATH", help="Write there instead; an existing file is replaced whole."

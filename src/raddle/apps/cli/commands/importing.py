@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from raddle.apps.cli import diagnostics, output, words
-from raddle.apps.cli.options import as_json
-from raddle.wiring import Stores, with_stores
+from raddle.apps.cli.first_import import may_import
+from raddle.apps.cli.options import as_json, with_stores
+from raddle.wiring import Stores
 
 if TYPE_CHECKING:
     from raddle.actions.importing.run import ImportReport
@@ -49,6 +50,8 @@ def import_(
     if dry_run:
         planned = look(stores, what, since=since)
         output.json(planned) if json else _print_plan(planned)
+        return
+    if not may_import(stores, what, since=since, json=json):
         return
     started = time.monotonic()
     with Bar("importing") as bar:

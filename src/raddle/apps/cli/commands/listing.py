@@ -27,7 +27,12 @@ _LEAST_PLACE, _MOST_PLACE = 14, 36
 )
 @click.argument("query", nargs=-1, type=Words())
 @click.option(
-    "-n", "--limit", type=click.IntRange(1), default=30, show_default=True, help="At most so many threads."
+    "-n",
+    "--limit",
+    type=click.IntRange(1),
+    default=30,
+    metavar="N",
+    help="At most so many threads (30 unless said).",
 )
 @click.option("--all", "everything", is_flag=True, help="Every thread, archived ones too.")
 @click.option("--deleted", is_flag=True, help="The deleted ones instead (`raddle restore ID`).")
@@ -72,9 +77,8 @@ def _say_more(query: tuple[str, ...], *, deleted: bool, limit: int, has_rows: bo
     elif query:
         diagnostics.say("no threads fit (archived ones are left out: --all, or is:archived)")
     else:
-        diagnostics.say(
-            "no threads yet: `raddle import` brings in other agents' sessions, `raddle new` starts one"
-        )
+        diagnostics.say("no threads yet: `raddle import` brings in the sessions of other agents,")
+        diagnostics.say("and `raddle new` starts one of your own")
 
 
 def table(stores: Stores, rows: Sequence[ThreadSummary]) -> Iterator[str]:

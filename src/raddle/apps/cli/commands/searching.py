@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from raddle.model.threads.search_answer import Hit, SearchAnswer
 
 _INDENT = "    "
+_MOST_LINES = 2
+"""Lines of a snippet where a terminal is: what was found stands in the first 60 characters of it."""
 _SAID_BY = {
     "thinking": "thinking",
     "tools": "tool call",
@@ -51,8 +53,8 @@ _SAID_BY = {
     "--limit",
     type=click.IntRange(1, 1000),
     default=10,
-    show_default=True,
-    help="At most so many threads.",
+    metavar="N",
+    help="At most so many threads: 1 to 1000 (10 unless said).",
 )
 @click.option("--cursor", default="", metavar="CURSOR", help="Go on where an earlier answer ended.")
 @as_json
@@ -78,7 +80,8 @@ def _hits(stores: Stores, answer: SearchAnswer) -> Iterator[str]:
         if at:
             yield ""
         row = hit.thread
-        facts = [place_of(row), words.ago(row.last_activity_at, now, is_short=True)]
+        place = place_of(row) if room is None else words.cut(place_of(row), max(room // 4, 14))
+        facts = [place, words.ago(row.last_activity_at, now, is_short=True)]
         if hit.matches > 1:
             facts.append(words.count(hit.matches, "hit"))
         told = "  ".join(facts)
@@ -94,7 +97,12 @@ def _snippet(hit: Hit, room: int | None) -> Iterator[str]:
     said_by = words.one_line(_SAID_BY.get(hit.field, hit.role)) or "–"
     label = f"{said_by} {words.tail(hit.message_id)}: "
     text = label + hit.snippet.text
-    parts = words.wrapped(text, room - len(_INDENT)) if room is not None else [(0, len(text))]
+    parts = [(0, len(text))]
+    if room is not None:
+        parts = words.wrapped(text, room - len(_INDENT) - 2)
+        if len(parts) > _MOST_LINES:
+            text = text[: parts[_MOST_LINES - 1][1]] + " …"
+            parts = [*parts[: _MOST_LINES - 1], (parts[_MOST_LINES - 1][0], len(text))]
     marks = [(start + len(label), end + len(label)) for start, end in hit.snippet.marks]
     for start, end in parts:
         spans = [(0, len(label), "dim"), *((one, other, "red") for one, other in marks)]

@@ -26,7 +26,12 @@ _MOST_TURNS = 1_000_000
 @click.command(
     help="""Start a thread with its first turn TEXT (a lone - reads it from stdin), and print its id.
 
-    It belongs to the folder you stand in, with what git says of it there.""",
+    It belongs to the folder you stand in, with what git says of it there.
+
+    \b
+    raddle new "Why does the parser hang on 1/ cup?"
+    git diff | raddle new - --title "Review this"
+    """,
 )
 @text_argument
 @click.option("--title", default="", type=Words(), help="What lists call it; else its first words.")

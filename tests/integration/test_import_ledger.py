@@ -84,13 +84,15 @@ def test_segments_are_told_in_order_each_once_and_no_blob_is_lost_sight_of(path:
 
 def test_a_purged_thread_is_remembered_until_it_is_revived(path: Path) -> None:
     with ImportLedger(path) as ledger:
-        ledger.record([(an_entry(), b"x"), (an_entry("/o", thread_id="T-2"), b"x")], [])
+        ledger.record([(an_entry(), b"words of T-1"), (an_entry("/o", thread_id="T-2"), b"words of T-2")], [])
         ledger.note_purged("T-1", is_whole=False)
         assert (ledger.purged(), ledger.without_bytes()) == (set(), {"T-1"})
         ledger.note_purged("T-1")
         ledger.note_purged("T-1", is_whole=False)
         assert (ledger.purged(), ledger.without_bytes()) == ({"T-1"}, set())
         assert set(ledger.entries()) == {"/s.jsonl", "/o"}
+        assert (ledger.state_of("/s.jsonl"), ledger.state_of("/o")) == (None, b"words of T-2")
+        assert b"words of T-1" not in path.read_bytes()
         ledger.revive("T-1")
         assert ledger.purged() == set()
         assert set(ledger.entries()) == {"/o"}

@@ -80,8 +80,7 @@ def test_a_private_thread_is_so_from_its_first_byte() -> None:
     thread = new("secret", "--private")
     document = done("show", thread, "--json").json
     assert (document["is_private"], document["visibility"]) == (True, "private")
-    with opened.listening():
-        pass
+    assert document["version"] == 1
     assert [path.suffix for path in (load_config().data_dir / "threads").glob("T-*")] == [".json"]
 
 
@@ -107,6 +106,30 @@ def test_a_rule_of_the_config_makes_a_new_thread_private(secret_folder: Path) ->
     assert answer.json["is_private"] is True
     assert "by a rule" in answer.err
     assert done("show", answer.json["id"], "--json").json["is_private"] is True
+
+
+@pytest.mark.parametrize("rule", ["below", "link", "remote"])
+def test_a_rule_holds_in_a_folder_of_a_repository_through_a_link_and_by_remote(
+    rule: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    work = tmp_path / "work"
+    (work / "secret").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(work)
+    subprocess.run(["git", "init", "-q"], cwd=work, check=True)
+    subprocess.run(
+        ["git", "remote", "add", "origin", "git@git.example.org:me/plans.git"], cwd=work, check=True
+    )
+    write_config(
+        {
+            "below": f'[private]\nworkspaces = ["{work}/secret/**"]',
+            "link": f'[private]\nworkspaces = ["{tmp_path}/link/**"]',
+            "remote": '[private]\nremotes = ["git.example.org/me/*"]',
+        }[rule]
+    )
+    monkeypatch.chdir(work / "secret")
+    assert done("new", "hello", "--json").json["is_private"] is True
+    monkeypatch.chdir(tmp_path)
+    assert done("new", "hello", "--json").json["is_private"] is False
 
 
 def test_a_copy_of_a_private_thread_is_private_wherever_it_is_made(

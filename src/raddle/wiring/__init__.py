@@ -181,8 +181,8 @@ class Stores:
         from raddle.actions.importing.rules import Rules  # noqa: PLC0415
 
         return Rules(
-            exclude=self.config.import_exclude,
-            private_workspaces=self.config.private_workspaces,
+            exclude=_with_real_paths(self.config.import_exclude),
+            private_workspaces=_with_real_paths(self.config.private_workspaces),
             private_remotes=self.config.private_remotes,
         )
 
@@ -194,6 +194,10 @@ class Stores:
 
     def resolve(self, prefix: str) -> str:
         """The whole id of the thread that `prefix` begins; NotFound, or Ambiguous with the candidates."""
+        from raddle.model.ids import is_thread_id  # noqa: PLC0415
+
+        if is_thread_id(prefix) and self.paths.thread_file(prefix).exists():
+            return prefix  # what programs give: no look through the whole folder
         return self.threads.resolve(prefix)
 
     def forget_words(self) -> None:
@@ -292,7 +296,8 @@ class Stores:
             workspace_root=_as_text(root),
             client_version=__version__,
             git=git,
-            is_private=self.rules.makes_private(root, git.remote if git is not None else None),
+            is_private=self.rules.makes_private(root, git.remote if git is not None else None)
+            or self.rules.makes_private(str(cwd), None),
         )
 
 
@@ -313,6 +318,18 @@ def _shared(one: str, other: str) -> int:
     return next(
         (at for at, (left, right) in enumerate(zip(one, other, strict=False)) if left != right), len(one)
     )
+
+
+def _with_real_paths(globs: Iterable[str]) -> tuple[str, ...]:
+    """The globs, and what each is once its links are followed: a process is told its real folder only."""
+    both: dict[str, None] = {}
+    for glob in globs:
+        both[glob] = None
+        plain = glob[: min((at for at in map(glob.find, "*?[") if at >= 0), default=len(glob))]
+        folder = plain[: plain.rfind("/")] if len(plain) < len(glob) else plain
+        if folder.startswith("/"):
+            both[os.path.realpath(folder) + glob[len(folder) :]] = None
+    return tuple(both)
 
 
 def _current_folder() -> Path:

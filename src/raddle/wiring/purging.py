@@ -30,6 +30,8 @@ def purge_thread(stores: Stores, thread_id: str) -> int:
         blobs = _named_in(_files_of(stores, thread_id)) | _segments(stores, thread_id)
         count = drop_blobs(stores, blobs, but=thread_id)
         stores.active.set(thread_id, "")
+        stores.index.remove(thread_id)
+        stores.index.optimize()  # until then its words stand in pages that are only marked as free
         stores.threads.delete_files(thread_id)
         stores.ledger.forget_segments(thread_id)
         return count
@@ -53,6 +55,8 @@ def purge_removed(stores: Stores, thread_id: str) -> int:
         gone = before - _named_in(_files_of(stores, thread_id))
         drop_blobs(stores, gone | _segments(stores, thread_id), but=thread_id)
         stores.ledger.forget_segments(thread_id)
+        stores.index.refresh()
+        stores.index.optimize()
         return len(purged)
 
 

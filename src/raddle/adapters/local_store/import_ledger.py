@@ -130,8 +130,12 @@ class ImportLedger:
         return {thread_id for (thread_id,) in self._rows("SELECT thread_id FROM purged WHERE NOT is_whole")}
 
     def note_purged(self, thread_id: str, *, is_whole: bool = True) -> None:
-        """Keep a thread gone; not `is_whole`: only the source bytes, which hold words that were erased."""
+        """Keep a thread gone; not `is_whole`: only the source bytes, which hold words that were erased.
+
+        So may the importer's states: they go at once, and the files are read from their start if they are read.
+        """
         with self._writing() as db:
+            db.execute("UPDATE sources SET state = NULL WHERE thread_id = ?", (thread_id,))
             db.execute(
                 "INSERT INTO purged VALUES (?1, ?2)"
                 " ON CONFLICT (thread_id) DO UPDATE SET is_whole = max(is_whole, ?2)",
@@ -195,6 +199,7 @@ class ImportLedger:
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA secure_delete=ON")
         if _format(connection) == 0:
             connection.execute("BEGIN IMMEDIATE")
             if _format(connection) == 0:  # another process may have been first

@@ -7,9 +7,9 @@ whatever was added meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from raddle.adapters.local_store import search_tokens as tokens
 from raddle.adapters.local_store.search_blocks import FIELD_BITS, SLOT_BITS, SLOT_ROWS
@@ -199,20 +199,21 @@ class Ranking:
             rows = [row for row in rows if row in saying] or rows
             if rows[0] not in saying:
                 users = [row for row in rows if self._fields(row) & 1]
-                return min(users or rows, key=lambda row: (self._order(row), row))
+                return self._at_end(users or rows, min)
         heaviest = min(map(self._level, rows))
-        return self._newest([row for row in rows if self._level(row) == heaviest])
+        return self._at_end([row for row in rows if self._level(row) == heaviest], max)
 
     def _order(self, row: int) -> int:
         return self._lookup.rows.orders_of(row >> SLOT_BITS)[row & (SLOT_ROWS - 1)]
 
-    def _newest(self, rows: Sequence[int]) -> int:
-        """The row of the greatest (order, message id); ids are read only where orders are equal."""
-        newest = max(map(self._order, rows))
-        last = [row for row in rows if self._order(row) == newest]
-        if len(last) == 1:
-            return last[0]
-        return max(self._lookup.rows.texts(last), key=lambda pair: pair[1].id)[0]
+    def _at_end(self, rows: Sequence[int], end: Callable[..., Any]) -> int:
+        """The row of the greatest (`max`) or least (`min`) order and message id; ids are read only on a tie."""
+        order = end(map(self._order, rows))
+        tied = [row for row in rows if self._order(row) == order]
+        if len(tied) == 1:
+            return tied[0]
+        row, _ = end(self._lookup.rows.texts(tied), key=lambda pair: pair[1].id)
+        return int(row)
 
 
 def _heaviest(fields: int) -> int:

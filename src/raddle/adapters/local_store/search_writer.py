@@ -165,22 +165,35 @@ def save_slot(sql: sqlite3.Connection, thread: int, slot: Slot) -> None:
     times = [time_of(order) for mark, order in zip(slot.marks, slot.orders, strict=True) if not mark & GONE]
     known = [time for time in times if time is not None] if None not in times else []
     removed = sum(1 for mark in live if mark & REMOVED)
-    sql.execute(
-        "INSERT OR REPLACE INTO slots VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (
-            slot.slot,
-            thread,
-            len(slot),
-            len(live),
-            removed,
-            min(known, default=None),
-            max(known, default=None),
-        ),
+    spans = (min(known, default=None), max(known, default=None))
+    put_row(
+        sql,
+        "slots",
+        slot.slot,
+        thread=thread,
+        used=len(slot),
+        live=len(live),
+        removed=removed,
+        first_time=spans[0],
+        last_time=spans[1],
     )
-    sql.execute(
-        "INSERT OR REPLACE INTO marks VALUES (?, ?, ?, ?)",
-        (slot.slot, bytes(slot.marks), slot.orders.tobytes(), bytes(slot.keys)),
+    put_row(
+        sql, "marks", slot.slot, bits=bytes(slot.marks), orders=slot.orders.tobytes(), keys=bytes(slot.keys)
     )
+
+
+def put_row(sql: sqlite3.Connection, table: str, slot: int, **values: object) -> None:
+    """Write a row of `slots` or `marks`, whether it is there or not.
+
+    Not by REPLACE: such a statement may be undone half way, so SQLite has FTS5 write out all that it holds in memory
+    before it; an import would make a segment of every session.
+    """
+    set_to = ", ".join(f"{name} = ?" for name in values)
+    changed = sql.execute(f"UPDATE {table} SET {set_to} WHERE slot = ?", (*values.values(), slot))
+    if not changed.rowcount:
+        names = ", ".join(("slot", *values))
+        marks = ", ".join("?" * (len(values) + 1))
+        sql.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", (slot, *values.values()))
 
 
 def find_thread(sql: sqlite3.Connection, thread_id: str) -> int | None:

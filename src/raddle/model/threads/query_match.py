@@ -118,7 +118,7 @@ def _is_hex(name: str) -> bool:
 
 
 def _is_noise(name: str, parts: Sequence[str]) -> bool:
-    return len(parts) > 4 and 2 * len(parts) > len(name.encode("utf-8", "replace"))
+    return len(parts) > 2 and 2 * len(parts) > len(name.encode("utf-8", "replace"))
 
 
 def _names(header: HeaderText) -> list[str]:

@@ -6,6 +6,7 @@ found on one side and not on the other.
 
 from __future__ import annotations
 
+import re
 import zlib
 from typing import Any
 
@@ -24,6 +25,7 @@ USER, ASSISTANT, THINKING, TOOLS, OUTPUT = range(5)
 OWN_AGENT = "raddle"
 """The agent of a thread that came from no other program."""
 
+_SHA = re.compile(r"[0-9a-fA-F]{4,64}\Z")
 _LONGEST_NESTED_JSON = 1 << 20
 _LEAST_KNOWN_TIME = 1_000_000_000_000
 """Orders below 1970-01-12 are positions that an importer counted out, not times."""
@@ -181,7 +183,7 @@ def header_of(summary: ThreadSummary) -> HeaderText:
         tags=tuple(_sound(tag) for tag in summary.tags),
         branches=tuple(dict.fromkeys(_sound(branch) for branch in branches if branch)),
         remote=_sound(remote),
-        shas=tuple(dict.fromkeys(_sound(sha.lower()) for sha in summary.git_commits if sha)),
+        shas=tuple(dict.fromkeys(sha.lower() for sha in summary.git_commits if _SHA.match(sha))),
         repository=_sound(remote or workspace.rpartition("/")[2]),
         agent=_sound(summary.source.agent) if summary.source is not None else OWN_AGENT,
         is_pinned=summary.is_pinned,

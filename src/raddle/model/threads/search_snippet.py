@@ -126,7 +126,8 @@ def _spans(text: str, finders: Sequence[_Finder]) -> list[tuple[int, int, int]]:
             found = [match.span() for match in islice(finder.loose.finditer(low), _MOST_SPANS)]
         spans += [(start, end, which) for start, end in found if end > start]
     if places is not None:
-        spans = [(places[start], places[end - 1] + 1, which) for start, end, which in spans]
+        # Up to where the next character comes from, so that an accent stays with its letter.
+        spans = [(places[start], max(places[end], places[end - 1] + 1), which) for start, end, which in spans]
     return sorted(spans)
 
 
@@ -142,14 +143,15 @@ def _found(low: str, finder: _Finder) -> Iterator[Span]:
 
 
 def _folded(text: str) -> tuple[str, list[int]]:
-    """The folded text, and for each of its characters where it came from."""
+    """The folded text, and for each of its characters, and its end, where it came from."""
     folded: list[str] = []
     places: list[int] = []
     for at, character in enumerate(text):
-        each = character if character.isascii() else fold(character).strip() or " "
+        each = fold(character)
+        each = each.strip() or each[:1]  # nothing for an accent, a space for what is no word
         folded.append(each)
         places += [at] * len(each)
-    return "".join(folded), places
+    return "".join(folded), [*places, len(text)]
 
 
 def _cut_out(text: str, spans: list[tuple[int, int, int]], width: int) -> Snippet:

@@ -180,10 +180,10 @@ def _pairs(found: re.Match[str]) -> str:
 
 
 def _is_random(token: bytes, parts: list[bytes]) -> bool:
-    """A digest or base64 rather than a name: mixed hexadecimal, or parts of less than two characters."""
+    """A digest or base64 rather than a name: hexadecimal, or three and more parts of less than two bytes each."""
     if _HEX.match(token):
         return True
-    return len(parts) > 4 and 2 * len(parts) > len(token)
+    return len(parts) > 2 and 2 * len(parts) > len(token)
 
 
 def _inner_words(token: bytes) -> tuple[bytes, ...]:

@@ -28,6 +28,8 @@ def doctor(stores: Stores, fix: bool, reindex: bool, json: bool) -> int:
     """Print findings."""
     from raddle.wiring.care import check, rebuild_index  # noqa: PLC0415
 
+    if reindex and not json:
+        diagnostics.suggest("looking at every thread, then building the search index anew")
     findings = check(stores, fix=fix)
     index = str(stores.paths.search_index)
     is_index_wrong = any(finding.path == index and not finding.done for finding in findings)

@@ -1,0 +1,272 @@
+"""What is purged is gone to the last byte, stays gone, and comes back only to whom asks for it."""
+
+from __future__ import annotations
+
+import base64
+import os
+from pathlib import Path
+
+import pytest
+
+from raddle.model.errors import StorageError
+from raddle.wiring import purging
+from raddle.wiring.import_lock import import_lock
+from raddle.wiring.purging import purge_removed, purge_thread
+from tests.builders_claude_code import (
+    OTHER_SESSION,
+    SESSION,
+    ClaudeSession,
+    a_short_session,
+    picture,
+)
+from tests.builders_import import Machine, add, counts, write
+from tests.file_events import deaths_of, start_child
+
+PICTURE = b"the bytes of a picture of a xylophone"
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def a_talk(session: str = SESSION, words: str = "marimba") -> ClaudeSession:
+    talk = ClaudeSession(session)
+    talk.user("Look at this")
+    talk.user([picture(base64.b64encode(PICTURE).decode()), {"type": "text", "text": words}])
+    talk.says("I see.", message=f"m_{session}")
+    return talk
+
+
+def thread_of(machine: Machine, words: str = "marimba") -> str:
+    (thread_id,) = machine.finds(words)
+    return thread_id
+
+
+def purge(machine: Machine, thread_id: str) -> int:
+    with machine.stores() as stores:
+        return purge_thread(stores, thread_id)
+
+
+class TestAWholeThread:
+    def test_not_a_byte_is_left(self, machine: Machine) -> None:
+        machine.keep(a_talk())
+        machine.bring_in()
+        thread_id = thread_of(machine)
+        with machine.stores() as stores:
+            with stores.threads.edit(thread_id) as editor:
+                editor.append("user", "glockenspiel")
+            stores.active.set(thread_id, "leaf")
+        assert purge(machine, thread_id) == 2
+        stored = machine.everything_stored()
+        for trace in (PICTURE, b"Look at this", b"marimba", b"glockenspiel", b"I see."):
+            assert trace not in stored, trace
+        assert machine.finds("marimba") == []
+        assert not (machine.folder / "data" / "active-branches.json").read_bytes().count(thread_id.encode())
+        assert machine.orphans() == set()
+
+    def test_what_another_thread_has_too_stays(self, machine: Machine) -> None:
+        machine.keep(a_talk())
+        machine.keep(a_talk(OTHER_SESSION, "glockenspiel"))
+        machine.bring_in()
+        assert purge(machine, thread_of(machine)) == 1
+        (left,) = machine.threads()
+        (attachment,) = [one for message in left.messages for one in message.attachments]
+        with machine.stores() as stores:
+            assert stores.blobs.read(attachment.sha256) == PICTURE
+
+    def test_a_damaged_thread_can_be_purged_and_takes_its_attachments_with_it(self, machine: Machine) -> None:
+        machine.keep(a_talk())
+        machine.bring_in()
+        thread_id = thread_of(machine)
+        file = machine.folder / "data" / "threads" / f"{thread_id}.json"
+        file.write_bytes(file.read_bytes()[:-200] + b"\0" * 100)
+        assert purge(machine, thread_id) == 2
+        assert PICTURE not in machine.everything_stored()
+
+    def test_a_damaged_thread_keeps_its_attachments_while_others_are_purged(self, machine: Machine) -> None:
+        machine.keep(a_talk())
+        machine.keep(a_talk(OTHER_SESSION, "glockenspiel"))
+        machine.bring_in()
+        thread_id, other = thread_of(machine), thread_of(machine, "glockenspiel")
+        file = machine.folder / "data" / "threads" / f"{other}.json"
+        file.write_bytes(file.read_bytes()[:-200] + b"\0" * 100)
+        purge(machine, thread_id)
+        assert PICTURE in machine.everything_stored()
+
+    def test_a_purge_that_was_interrupted_anywhere_can_be_asked_for_again(self, machine: Machine) -> None:
+        path = machine.keep(a_talk())
+        machine.bring_in()
+        thread_id = thread_of(machine)
+        backup = {file: file.read_bytes() for file in (machine.folder / "data").rglob("*") if file.is_file()}
+        deaths = 0
+        for _ in deaths_of(lambda: purge(machine, thread_id)):
+            deaths += 1
+            with machine.stores() as stores:
+                if thread_id in stores.threads.ids():
+                    purge_thread(stores, thread_id)
+            stored = machine.everything_stored()
+            assert b"marimba" not in stored
+            assert PICTURE not in stored
+            assert machine.bring_in().threads == 0
+            for file in (machine.folder / "data").rglob("*"):
+                if file.is_file():
+                    file.unlink()
+            for file, data in backup.items():
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(data)
+        assert deaths > 10
+        assert path.exists()
+
+    def test_a_purge_waits_for_an_import_and_says_so(
+        self, machine: Machine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        machine.keep(a_talk())
+        machine.bring_in()
+        thread_id = thread_of(machine)
+        held, ready = os.pipe()
+        wait, let_go = os.pipe()
+
+        def hold() -> None:
+            with machine.stores() as stores, import_lock(stores):
+                os.write(ready, b".")
+                os.read(wait, 1)
+
+        child = start_child(hold)
+        os.read(held, 1)
+        monkeypatch.setattr(purging, "import_lock", lambda stores: import_lock(stores, wait_seconds=0.05))
+        for act in (purge_thread, purge_removed):
+            with machine.stores() as stores, pytest.raises(StorageError, match="an import is running"):
+                act(stores, thread_id)
+        os.write(let_go, b".")
+        child.join()
+        assert purge(machine, thread_id)
+
+
+class TestWhatComesLater:
+    def test_a_purged_thread_is_not_brought_back(self, machine: Machine) -> None:
+        talk = a_talk()
+        path = machine.keep(talk)
+        machine.bring_in()
+        purge(machine, thread_of(machine))
+        assert machine.bring_in().threads == 0
+        before = len(talk.data)
+        talk.user("again")
+        add(path, talk.data[before:])
+        report = machine.bring_in()
+        assert [(one.path, "--revive" in one.reason) for one in report.left_out] == [(str(path), True)]
+        assert machine.threads() == []
+        assert b"marimba" not in machine.everything_stored()
+        assert machine.orphans() == set()
+
+    @pytest.mark.parametrize("how", ["a copy", "a copy and a part", "another file of that name"])
+    def test_nor_by_a_copy_under_another_path(self, machine: Machine, how: str) -> None:
+        talk = a_talk()
+        machine.keep(talk)
+        machine.bring_in()
+        purge(machine, thread_of(machine))
+        if how == "another file of that name":
+            write(machine.file(f"{SESSION}.jsonl", "-p"), talk.data)
+        else:
+            write(machine.file(f"{OTHER_SESSION}.jsonl", "-p"), talk.data)
+        if how == "a copy and a part":
+            part = ClaudeSession(agent="a1b2c3d")
+            part.user("marimba")
+            machine.keep(part, "-q")
+        report = machine.bring_in()
+        assert (report.threads, len(report.left_out)) == (0, 2 if how == "a copy and a part" else 1)
+        assert machine.threads() == []
+        stored = machine.everything_stored()
+        assert b"marimba" not in stored
+        assert PICTURE not in stored
+        assert machine.orphans() == set()
+        assert machine.bring_in().threads == 0
+
+    @pytest.mark.parametrize("grown", [False, True])
+    def test_revive_brings_it_back_whole_and_it_grows_again(self, machine: Machine, *, grown: bool) -> None:
+        talk = a_talk()
+        path = machine.keep(talk)
+        machine.bring_in()
+        thread_id, before = thread_of(machine), machine.texts()
+        purge(machine, thread_id)
+        if grown:
+            size = len(talk.data)
+            talk.user("again")
+            add(path, talk.data[size:])
+        report = machine.bring_in(revive=True)
+        assert counts(report)[0] == 1
+        assert machine.thread().id == thread_id
+        assert machine.texts() == [*before, *(["again"] if grown else [])]
+        assert machine.finds("marimba") == [thread_id]
+        assert machine.source_of(path) == [path.read_bytes()]
+        size = len(talk.data)
+        talk.user("and again")
+        add(path, talk.data[size:])
+        assert counts(machine.bring_in()) == (0, 1, 0, 1)
+
+    def test_other_threads_do_not_mind(self, machine: Machine) -> None:
+        machine.keep(a_talk())
+        machine.keep(a_short_session(), "-p")
+        write(machine.file(f"{OTHER_SESSION}.jsonl"), a_talk(OTHER_SESSION, "glockenspiel").data)
+        machine.bring_in()
+        count = len(machine.threads())
+        purge(machine, thread_of(machine, "glockenspiel"))
+        assert machine.bring_in(revive=False).threads == 0
+        assert len(machine.threads()) == count - 1
+
+
+class TestWhatWasTakenBack:
+    def take_back(self, machine: Machine) -> str:
+        thread_id = thread_of(machine)
+        with machine.stores() as stores:
+            with stores.threads.edit(thread_id) as editor:
+                editor.undo()
+            assert purge_removed(stores, thread_id) == 2
+        return thread_id
+
+    def test_the_words_and_the_source_bytes_go_and_the_rest_stays(self, machine: Machine) -> None:
+        machine.keep(a_talk())
+        machine.bring_in()
+        thread_id = self.take_back(machine)
+        stored = machine.everything_stored()
+        for trace in (b"marimba", b"I see.", PICTURE):
+            assert trace not in stored, trace
+        assert machine.texts() == ["Look at this", "", ""]
+        assert machine.finds("marimba") == []
+        assert machine.finds("look") == [thread_id]
+        assert machine.orphans() == set()
+
+    @pytest.mark.parametrize("how", ["grown", "rewritten", "copied", "ledger lost"])
+    def test_no_later_import_brings_the_words_or_the_bytes_back(self, machine: Machine, how: str) -> None:
+        talk = a_talk()
+        path = machine.keep(talk)
+        machine.bring_in()
+        self.take_back(machine)
+        size = len(talk.data)
+        talk.user("again")
+        match how:
+            case "grown":
+                add(path, talk.data[size:])
+            case "rewritten":
+                write(path, b'{"type":"mode"}\n' + talk.data)
+            case "copied":
+                write(machine.file(f"{OTHER_SESSION}.jsonl", "-p"), talk.data)
+            case "ledger lost":
+                with machine.stores() as stores:
+                    stores.ledger.record([(one, None) for one in stores.ledger.entries().values()], [])
+                add(path, talk.data[size:])
+        machine.bring_in()
+        assert machine.texts()[-1] == "again"
+        stored = machine.everything_stored()
+        for trace in (b"marimba", PICTURE):
+            assert trace not in stored, trace
+        assert machine.orphans() == set()
+
+    def test_where_nothing_was_taken_back_only_the_source_bytes_go(self, machine: Machine) -> None:
+        path = machine.keep(a_talk())
+        machine.bring_in()
+        with machine.stores() as stores:
+            assert purge_removed(stores, thread_of(machine)) == 0
+        assert machine.source_of(path) == []
+        assert "marimba" in machine.texts()
+        assert PICTURE in machine.everything_stored()

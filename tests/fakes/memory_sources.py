@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator
 
 from raddle.actions.importing.importer import Importer, Links, SourceName, Taken
+from raddle.actions.importing.rules import Rules
 from raddle.actions.importing.run_plan import (
     HEAD_BYTES,
     FileProblem,
@@ -15,7 +16,6 @@ from raddle.actions.importing.run_plan import (
     SourceFile,
     plan_import,
 )
-from raddle.actions.importing.rules import Rules
 from raddle.actions.importing.session import SessionRead, read_session
 from raddle.actions.importing.source_reading import (
     KeepBytes,

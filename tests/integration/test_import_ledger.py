@@ -166,16 +166,19 @@ def test_what_fails_half_way_leaves_nothing(path: Path) -> None:
 
 def test_readers_see_whole_records_while_another_process_writes(path: Path) -> None:
     """Each record notes two files of one session; no reader ever sees one of them without the other."""
+    asked, ask = os.pipe()
 
     def write() -> None:
         with ImportLedger(path) as ledger:
-            for number in range(100_000):
+            for number in range(1_000):
+                os.read(asked, 1)
                 ledger.record([(an_entry(f"/{name}", read_to=number), b"s") for name in "ab"], [])
 
     child = start_child(write)
-    seen = set()
+    seen: set[int] = set()
     with ImportLedger(path) as ledger:
-        while len(seen) < 20:
+        while len(seen) < 10:
+            os.write(ask, b".")
             entries = ledger.entries()
             if entries:
                 assert entries["/a"].read_to == entries["/b"].read_to

@@ -22,7 +22,7 @@ from raddle.actions.importing.run_plan import (
 )
 from raddle.actions.importing.thread_files import THREAD_FILES
 from raddle.adapters.agent_homes.discovery import Agent, Discovery
-from raddle.adapters.files import make_folder
+from raddle.adapters.files import make_folder, sweep_temporaries
 from raddle.model.errors import InvalidInput, NotFound
 from raddle.model.threads.query_times import parse_moment
 from raddle.wiring import Stores
@@ -63,6 +63,8 @@ def import_sessions(
     """
     with import_lock(stores), contextlib.ExitStack() as stack:
         stores.blobs.sweep()
+        for folder in (stores.paths.data_dir, stores.paths.threads_dir):
+            sweep_temporaries(folder)
         known = _known(stores, revive=revive)
         plan = _plan(stores, what, known, since=since, revive=revive)
         make_folder(stores.paths.threads_dir)

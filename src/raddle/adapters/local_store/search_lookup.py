@@ -25,6 +25,8 @@ from raddle.model.threads.query import (
     is_of_thread,
 )
 
+SCORED = 1_000
+"""So many hits, of the newest threads, are ranked."""
 _FLAG_BITS = {"pinned": PINNED, "private": PRIVATE, "archived": ARCHIVED}
 
 
@@ -69,6 +71,7 @@ class Lookup:
         self.near: set[int] = set()
         """Rows of the newest threads that have all terms in their text, where those had to be asked for."""
         self._listed: dict[int, Sequence[int]] = {}
+        self._checked = 0
         if asks_messages and self.allowed != frozenset() and not _contradicts_itself(query):
             self._find()
 
@@ -110,7 +113,7 @@ class Lookup:
         asked = _Asked(slots, threads, dropped if clause.threads is not None else dropped | clauses.grouped)
         rows = None
         if slots is not None and len(slots) <= FEW_SLOTS:
-            rows = self.rows.in_slots(clause.expression, slots, is_costly=clause.is_costly)
+            rows = self.rows.in_slots(clause, slots)
         elif clause.expression is not None and (clause.checks or not clause.is_costly):
             rows = self.rows.everywhere(clause.expression)
         if rows is not None:
@@ -156,7 +159,14 @@ class Lookup:
         if clause.is_bounded and self.rows.is_exhausted:
             self.is_complete = False
             return
-        self._put(clause, thread, self.rows.checked(clause, rows))
+        if self._checked >= SCORED:
+            # Past those that are scored, one hit makes the thread found; the others are looked for when it is shown.
+            if self.rows.has_any(clause, rows):
+                self.found[thread] = clause
+        else:
+            rows = self.rows.checked(clause, rows)
+            self._checked += len(rows)
+            self._put(clause, thread, rows)
         if clause.is_bounded and self.rows.is_exhausted:
             self.is_complete = False
 
@@ -170,7 +180,7 @@ class Lookup:
         near: list[int] = []
         slots: Collection[int] = self.map.thread_of
         if clause.expression is not None and clause.is_costly and not clause.checks:
-            slots, near = self.rows.slots_and_near_rows(clause.expression, self.map.newest_slots(NEAR_SLOTS))
+            slots, near = self.rows.slots_and_near_rows(clause, self.map.newest_slots(NEAR_SLOTS))
         elif clause.expression is not None:
             slots = self.rows.slots_everywhere(clause.expression)
         if asked.slots is not None:
@@ -179,10 +189,7 @@ class Lookup:
         threads = asked.of(self._threads_of(slots))
         if clause.checks:
             for thread in self.map.newest_first(threads):
-                rows = self.rows.in_slots(
-                    clause.expression, self.map.slots_of[thread], is_costly=clause.is_costly
-                )
-                self._take_checked(clause, thread, rows)
+                self._take_checked(clause, thread, self.rows.in_slots(clause, self.map.slots_of[thread]))
             return
         if unsure:
             certain = self._threads_of(slot for slot in slots if slot not in unsure)

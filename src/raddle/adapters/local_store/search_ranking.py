@@ -15,10 +15,9 @@ from raddle.adapters.local_store import search_tokens as tokens
 from raddle.adapters.local_store.search_blocks import FIELD_BITS, SLOT_BITS, SLOT_ROWS
 from raddle.adapters.local_store.search_clauses import Clause
 from raddle.adapters.local_store.search_cursor import Key
-from raddle.adapters.local_store.search_lookup import Lookup
+from raddle.adapters.local_store.search_lookup import SCORED, Lookup
 from raddle.model.threads.search_fields import ASSISTANT, OUTPUT, THINKING, USER
 
-SCORED = 1_000
 WEIGHTS = (8.0, 6.0, 4.0, 3.0, 2.0)
 """Of the fields, in the order of `FIELDS`."""
 HEADER_WEIGHT = 12.0
@@ -187,9 +186,7 @@ class Ranking:
         if clause.is_costly and self._lookup.near:  # asked for already, in the newest threads
             return self._lookup.near.intersection(rows)
         slots = {row >> SLOT_BITS for row in rows}
-        found = set(rows).intersection(
-            self._lookup.rows.in_slots(clause.expression, slots, is_costly=clause.is_costly)
-        )
+        found = set(rows).intersection(self._lookup.rows.in_slots(clause, slots))
         self._settle(clause, (row for row in found if tokens.is_mixed(self._fields(row))))
         return found
 

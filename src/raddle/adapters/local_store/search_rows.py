@@ -101,6 +101,7 @@ class Rows:
         sql.execute(
             "CREATE TEMP TABLE IF NOT EXISTS picked (first INTEGER PRIMARY KEY, last INTEGER NOT NULL)"
         )
+        sql.execute("CREATE TEMP TABLE IF NOT EXISTS asked (expression TEXT NOT NULL)")
 
     def within(self, bounds: Bounds) -> Rows:
         """The same rows, held against other bounds."""
@@ -128,17 +129,17 @@ class Rows:
         )
         return [slot for (slot,) in found]
 
-    def slots_and_near_rows(self, expression: str, near: Collection[int]) -> tuple[list[int], list[int]]:
+    def slots_and_near_rows(self, clause: Clause, near: Collection[int]) -> tuple[list[int], list[int]]:
         """(slots that have a row that matches, rows that match in the slots `near`), asked for at once."""
         self._pick((slot, slot) for slot in near)
-        found = self._sql.execute(
-            f"SELECT DISTINCT CASE WHEN rowid >> {SLOT_BITS} IN (SELECT first FROM temp.picked) THEN -rowid"
-            f" ELSE rowid >> {SLOT_BITS} END FROM words WHERE words MATCH ?",
-            (expression,),
+        found = self._at_once(
+            clause,
+            f"SELECT DISTINCT CASE WHEN words.rowid >> {SLOT_BITS} IN (SELECT first FROM temp.picked)"
+            f" THEN -words.rowid ELSE words.rowid >> {SLOT_BITS} END",
         )
         slots: list[int] = []
         rows: list[int] = []
-        for (number,) in found:
+        for number in found:
             if number < 0:
                 rows.append(-number)
             else:
@@ -146,14 +147,33 @@ class Rows:
         slots += dict.fromkeys(row >> SLOT_BITS for row in rows)
         return slots, rows
 
-    def in_slots(self, expression: str | None, slots: Collection[int], *, is_costly: bool) -> list[int]:
-        """The rows of these slots that match (None: all), ascending; whether they are in bounds is not looked at."""
+    def _at_once(self, clause: Clause, select: str, where: str = "") -> list[int]:
+        """What `select` gives of all rows that the clause's expression matches."""
+        if not clause.alternatives:
+            rows = self._sql.execute(f"{select} FROM words WHERE words MATCH ?{where}", (clause.expression,))
+            return [number for (number,) in rows]
+        self._sql.execute("DELETE FROM temp.asked")
+        self._sql.executemany(
+            "INSERT INTO temp.asked VALUES (?)", ((f'"{word}"',) for word in clause.alternatives)
+        )
+        rows = self._sql.execute(
+            f"{select} FROM temp.asked CROSS JOIN words WHERE words MATCH asked.expression{where}"
+        )
+        return [number for (number,) in rows]
+
+    def in_slots(self, clause: Clause, slots: Collection[int]) -> list[int]:
+        """The rows of these slots that match, ascending; whether they are in bounds is not looked at."""
         ordered = sorted(slots)
-        if expression is None:
+        if clause.expression is None:
             self.read_bits(ordered)
             starts = ((slot << SLOT_BITS, len(self._bits[slot])) for slot in ordered)
             return [row for start, used in starts for row in range(start, start + used)]
-        return self._asked("words", expression, ordered, at_once=is_costly or len(ordered) > 2 * FEW_SLOTS)
+        if clause.alternatives:
+            self._pick((slot, slot) for slot in ordered)
+            where = f" AND words.rowid >> {SLOT_BITS} IN (SELECT first FROM temp.picked)"
+            return sorted(self._at_once(clause, "SELECT DISTINCT words.rowid", where))
+        at_once = clause.is_costly or len(ordered) > 2 * FEW_SLOTS
+        return self._asked("words", clause.expression, ordered, at_once=at_once)
 
     def in_said(self, expression: str, slots: Collection[int]) -> Collection[int]:
         """The rows of these slots that match in the table `said`; maybe rows of other slots too."""
@@ -191,7 +211,12 @@ class Rows:
 
     def matching(self, clause: Clause, slots: Collection[int]) -> list[int]:
         """The rows of these slots that are hits of `clause`."""
-        return self.checked(clause, self.in_slots(clause.expression, slots, is_costly=clause.is_costly))
+        return self.checked(clause, self.in_slots(clause, slots))
+
+    def has_any(self, clause: Clause, rows: Iterable[int]) -> bool:
+        """Is any of `rows` (of one thread) a hit? Reads no more texts than it takes to say so."""
+        unchecked = self.checked(clause._replace(checks=()), rows)
+        return next(self._with_texts(clause, unchecked), None) is not None
 
     def checked(self, clause: Clause, rows: Iterable[int]) -> list[int]:
         """Those of `rows` (ascending) that are in bounds, and whose texts hold what the clause wants of them."""
@@ -245,7 +270,7 @@ class Rows:
             orders = self._orders[slot] = array("q", found[0])
         return orders
 
-    def _with_texts(self, clause: Clause, rows: list[int]) -> Iterator[int]:
+    def _with_texts(self, clause: Clause, rows: Iterable[int]) -> Iterator[int]:
         for row, text in self.texts(rows):
             if clause.is_bounded:
                 if self.is_exhausted:

@@ -96,7 +96,8 @@ class ThreadSpool:
     def write(self, frame: Thread) -> Path:
         """Write the thread file under a temporary name; `frame` holds the registers and version, no messages.
 
-        There is at least one message. The file is not synced: a batch is synced as one when its files take their places.
+        There is at least one message. The file is not synced: a batch is, as one, when its files take their
+        places.
         """
         before, after = encode_frame(frame)
         new = NewFile(self._folder)

@@ -61,7 +61,7 @@ class Editor:
         """Write several (path, value) under one stamp, and take them in at once: what was done in one go
         can be known by it, and a turn of thousands of messages is undone in one join.
         """
-        written: dict[str, Register] = {}
+        changes: list[tuple[str, Register | None, Any]] = []
         for path, value in values:
             register = self.thread.registers.get(path)
             if register is not None and len(register.writes) == 1 and _same(register.writes[0].value, value):
@@ -69,7 +69,9 @@ class Editor:
             if register is None and value is None:
                 continue
             self._revive(path)
-            written[path] = overwrite(register, self._tick(), self.author.device, value)
+            changes.append((path, register, value))
+        n = self._tick()  # once, and after a revival, which is a write of its own
+        written = {path: overwrite(register, n, self.author.device, value) for path, register, value in changes}
         self._registers.update(written)
         self._take(Delta(registers=written))
 

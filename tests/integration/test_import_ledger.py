@@ -82,6 +82,17 @@ def test_segments_are_told_in_order_each_once_and_no_blob_is_lost_sight_of(path:
         assert ledger.holders_of("0-9") == ["T-2"]
 
 
+def test_a_file_of_which_bytes_were_lost_counts_as_unread(path: Path) -> None:
+    with ImportLedger(path) as ledger:
+        entries = [(an_entry(), b"x"), (an_entry("/o.jsonl"), b"x")]
+        ledger.record(entries, [("/s.jsonl", a_segment()), ("/o.jsonl", a_segment(5, 6))])
+        ledger.forget_blob("0-9")
+        lost, other = ledger.entries()["/s.jsonl"], ledger.entries()["/o.jsonl"]
+        assert (lost.size, lost.read_to, lost.thread_id, ledger.state_of("/s.jsonl")) == (-1, 0, "T-1", None)
+        assert other == an_entry("/o.jsonl")
+        assert [at for at, _ in ledger.segments_of("T-1")] == ["/o.jsonl"]
+
+
 def test_a_purged_thread_is_remembered_until_it_is_revived(path: Path) -> None:
     with ImportLedger(path) as ledger:
         ledger.record([(an_entry(), b"words of T-1"), (an_entry("/o", thread_id="T-2"), b"words of T-2")], [])

@@ -1,28 +1,22 @@
-"""The index as a file: shared between processes, behind the thread files, damaged, of another format, on a network."""
+"""The index as a file: new, damaged, of another format, on a network, in nobody else's hands."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sqlite3
 import stat
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 
-from raddle.adapters.local_store.search_database import FORMAT, IndexBusy, is_on_network
-from raddle.adapters.local_store.search_dirty import count_dirty, is_dirty, mark_dirty, take_dirty
+from raddle.adapters.local_store.search_database import FORMAT, is_on_network
 from raddle.adapters.local_store.search_index import SearchIndex
-from raddle.model.errors import BrokenFormat, InvalidInput, NotFound, StorageError
-from raddle.model.threads.delta import Delta
-from raddle.model.threads.message import Message
+from raddle.model.errors import StorageError
 from raddle.model.threads.search_fields import MessageText, cut_row
 from raddle.model.threads.search_text import Cutter
 from raddle.model.threads.summary import ThreadSummary
-from raddle.model.threads.thread import Thread
 
 ONE, TWO = "T-018e2b3c-4d5e-7f8a-9b0c-000000000001", "T-018e2b3c-4d5e-7f8a-9b0c-000000000002"
 
@@ -40,260 +34,9 @@ def is_sound(index: SearchIndex) -> bool:
     return index.verify() == []
 
 
-class Shelf:
-    """Threads as a store would load them, and a list of which were written."""
-
-    def __init__(self, folder: Path) -> None:
-        self.dirty = folder / "dirty"
-        self.threads: dict[str, Thread] = {}
-        self.broken: dict[str, Exception] = {}
-
-    def write(self, thread_id: str, *texts: str) -> None:
-        thread = Thread(thread_id)
-        messages = tuple(
-            Message(id=f"m{at}", role="user", content=text, seq=at) for at, text in enumerate(texts)
-        )
-        thread.join(Delta(version=1, messages=messages))
-        self.threads[thread_id] = thread
-        mark_dirty(self.dirty, thread_id)
-
-    def load(self, thread_id: str) -> Thread:
-        if thread_id in self.broken:
-            raise self.broken[thread_id]
-        if thread_id not in self.threads:
-            raise NotFound("thread", thread_id)
-        return self.threads[thread_id]
-
-    def open(self, path: Path) -> SearchIndex:
-        return SearchIndex(path, dirty_list=self.dirty, load=self.load)
-
-
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "cache" / "index.sqlite3"
-
-
-@pytest.fixture
-def shelf(tmp_path: Path) -> Shelf:
-    return Shelf(tmp_path)
-
-
-# -- keeping up ----------------------------------------------------------------------------------
-
-
-def test_a_search_finds_what_was_saved_the_moment_before(path: Path, shelf: Shelf) -> None:
-    with shelf.open(path) as index:
-        shelf.write(ONE, "zebra")
-        assert found(index, "zebra") == {ONE}
-        shelf.write(ONE, "zebra", "lion")
-        shelf.write(TWO, "lion")
-        assert found(index, "lion") == {ONE, TWO}
-        assert not is_dirty(shelf.dirty)
-
-
-def test_another_process_finds_what_this_one_saved(path: Path, shelf: Shelf) -> None:
-    with shelf.open(path) as one, shelf.open(path) as other:
-        shelf.write(ONE, "zebra")
-        assert found(other, "zebra") == {ONE}
-        assert found(one, "zebra") == {ONE}
-
-
-def test_a_thread_that_is_gone_is_found_no_more(path: Path, shelf: Shelf) -> None:
-    with shelf.open(path) as index:
-        shelf.write(ONE, "zebra")
-        assert found(index, "zebra") == {ONE}
-        del shelf.threads[ONE]
-        mark_dirty(shelf.dirty, ONE)
-        assert found(index, "zebra") == set()
-
-
-def test_a_damaged_thread_stays_as_it_was_last_read(path: Path, shelf: Shelf) -> None:
-    with shelf.open(path) as index:
-        shelf.write(ONE, "zebra")
-        assert found(index, "zebra") == {ONE}
-        shelf.broken[ONE] = BrokenFormat("half a file")
-        mark_dirty(shelf.dirty, ONE)
-        assert found(index, "zebra") == {ONE}
-        assert not is_dirty(shelf.dirty)
-
-
-def test_a_thread_that_cannot_be_read_at_present_waits_and_the_answer_says_so(
-    path: Path, shelf: Shelf
-) -> None:
-    with shelf.open(path) as index:
-        shelf.write(ONE, "zebra")
-        shelf.broken[ONE] = StorageError("the lock is held")
-        answer = index.search("zebra")
-        assert (answer.total_threads, answer.scope.pending) == (0, 1)
-        del shelf.broken[ONE]
-        answer = index.search("zebra")
-        assert (answer.total_threads, answer.scope.pending) == (1, 0)
-
-
-def test_what_a_reader_took_and_did_not_finish_is_taken_again(shelf: Shelf) -> None:
-    mark_dirty(shelf.dirty, ONE)
-    taken = take_dirty(shelf.dirty)
-    assert taken.ids == (ONE,)
-    mark_dirty(shelf.dirty, TWO)
-    mark_dirty(shelf.dirty, TWO)
-    assert is_dirty(shelf.dirty)
-    assert count_dirty(shelf.dirty) == 2
-    assert set(take_dirty(shelf.dirty).ids) == {ONE, TWO}
-
-
-def test_a_torn_line_of_the_list_names_nothing(shelf: Shelf) -> None:
-    shelf.dirty.write_bytes(b"T-018e2b\n\xff\xfe\n" + ONE.encode() + b"\n\n")
-    assert take_dirty(shelf.dirty).ids == (ONE,)
-    with pytest.raises(InvalidInput):
-        mark_dirty(shelf.dirty, "../../etc/passwd")
-
-
-def test_marks_of_many_writers_are_never_lost(shelf: Shelf) -> None:
-    ids = [f"T-018e2b3c-4d5e-7f8a-9b0c-{number:012x}" for number in range(200)]
-    seen: set[str] = set()
-
-    def write(some: list[str]) -> None:
-        for thread_id in some:
-            mark_dirty(shelf.dirty, thread_id)
-
-    writers = [threading.Thread(target=write, args=(ids[at::4],)) for at in range(4)]
-    for writer in writers:
-        writer.start()
-    while any(writer.is_alive() for writer in writers):
-        seen.update(take_dirty(shelf.dirty).ids)
-    seen.update(take_dirty(shelf.dirty).ids)
-    assert seen == set(ids)
-
-
-# -- several at once -----------------------------------------------------------------------------
-
-
-def test_readers_are_not_kept_waiting_by_a_writer(path: Path) -> None:
-    with SearchIndex(path) as writer, SearchIndex(path) as reader:
-        writer.put(ThreadSummary(id=ONE), [says("zebra")])
-        with writer.bulk() as bulk:
-            bulk.add("s", [cut_row(says("lion"), Cutter())])
-            bulk.finish("s", ThreadSummary(id=TWO))
-            assert found(reader, "zebra") == {ONE}
-            assert found(reader, "lion") == set()
-            assert [row.id for row in reader.list()] == [ONE]
-        assert found(reader, "lion") == {TWO}
-
-
-def test_a_search_during_an_import_says_what_is_not_in_it_yet(
-    path: Path, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("raddle.adapters.local_store.search_index._DRAIN_SECONDS", 0.01)
-    with SearchIndex(path) as writer, shelf.open(path) as reader, writer.bulk():
-        shelf.write(ONE, "zebra")
-        assert reader.search("zebra").scope.pending == 1
-    with shelf.open(path) as reader:
-        assert found(reader, "zebra") == {ONE}
-
-
-def test_a_second_writer_waits_and_then_says_what_is_in_the_way(path: Path) -> None:
-    with SearchIndex(path) as one, SearchIndex(path) as other:
-        with one.bulk(), pytest.raises(IndexBusy, match="written by another process"):
-            _begin(other)
-        other.put(ThreadSummary(id=ONE), [says("zebra")])
-        assert found(one, "zebra") == {ONE}
-
-
-def _begin(index: SearchIndex) -> None:
-    with index._database.writing(wait_seconds=0.05):
-        raise AssertionError
-
-
-def test_threads_of_one_process_take_turns(path: Path) -> None:
-    errors: list[Exception] = []
-    with SearchIndex(path) as index:
-
-        def work(number: int) -> None:
-            try:
-                for at in range(15):
-                    index.put(
-                        ThreadSummary(id=f"T-018e2b3c-4d5e-7f8a-9b0c-{number:012x}"), [says(f"zebra {at}")]
-                    )
-                    index.search("zebra")
-            except Exception as error:  # noqa: BLE001  whatever it is, the test shows it
-                errors.append(error)
-
-        workers = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
-        assert errors == []
-        assert index.search("zebra").total_threads == 4
-        assert is_sound(index)
-
-
-def test_an_import_that_died_leaves_what_was_committed_and_nothing_else(path: Path) -> None:
-    with SearchIndex(path) as index:
-        with contextlib.suppress(RuntimeError), index.bulk() as bulk:
-            bulk.add("a", [cut_row(says("zebra"), Cutter())])
-            bulk.finish("a", ThreadSummary(id=ONE))
-            bulk.add("b", [cut_row(says("half done"), Cutter())])
-            bulk.commit()
-            bulk.add("c", [cut_row(says("lost"), Cutter())])
-            bulk.finish("c", ThreadSummary(id=TWO))
-            raise RuntimeError
-        assert found(index, "zebra") == {ONE}
-        assert found(index, "half") == set()
-        assert found(index, "lost") == set()
-        assert index.ids() == {ONE}
-        assert found(index, "~ebr") == {ONE}
-        with index.bulk() as bulk:
-            bulk.forget("nothing")
-        assert index._database.sql.execute("SELECT count(*) FROM threads").fetchone() == (1,)
-        assert is_sound(index)
-
-
-def test_two_sessions_side_by_side_and_a_message_that_comes_again(path: Path) -> None:
-    cutter = Cutter()
-    with SearchIndex(path) as index:
-        with index.bulk() as bulk:
-            bulk.add("a", [cut_row(says("one", 1), cutter), cut_row(says("shrt", 2), cutter)])
-            bulk.add("b", [cut_row(says("other", 1), cutter)])
-            bulk.add("a", [cut_row(says("short grown long", 2), cutter), cut_row(says("three", 3), cutter)])
-            bulk.finish("b", ThreadSummary(id=TWO))
-            bulk.finish("a", ThreadSummary(id=ONE))
-        assert index.messages_in(ONE, "") == ["m1", "m2", "m3"]
-        assert found(index, "shrt") == set()
-        assert found(index, "grown three -other") == set()
-        assert index.messages_in(ONE, "grown") == ["m2"]
-        with index.bulk() as bulk:
-            bulk.add("x", [cut_row(says("replaced", 1), cutter)])
-            bulk.finish("x", ThreadSummary(id=ONE, title="again"))
-        assert index.messages_in(ONE, "") == ["m1"]
-        assert found(index, "three") == set()
-        assert is_sound(index)
-
-
-def test_a_cutter_that_told_its_words_elsewhere_hides_nothing(path: Path, tmp_path: Path) -> None:
-    cutter = Cutter()
-    with SearchIndex(tmp_path / "first.sqlite3") as first, first.bulk() as bulk:
-        bulk.add("a", [cut_row(says("condenseSession"), cutter)])
-        bulk.finish("a", ThreadSummary(id=ONE))
-    with SearchIndex(path) as index:
-        with index.bulk() as bulk:
-            bulk.add("a", [cut_row(says("condenseSession"), cutter)])
-            bulk.finish("a", ThreadSummary(id=ONE))
-        assert found(index, "~denseSess") == {ONE}
-        assert is_sound(index)
-
-
-def test_the_vocabulary_grows_and_is_merged(path: Path) -> None:
-    with SearchIndex(path) as index:
-        for at in range(120):
-            index.extend(ThreadSummary(id=ONE), [says(f"word{at}x zebra", at)])
-        assert index._database.sql.execute("SELECT count(*) FROM book").fetchone()[0] < 60
-        for at in (0, 60, 119):
-            assert index.messages_in(ONE, f"~ord{at}x") == [f"m{at}"]
-        assert len(index.messages_in(ONE, "~ebr")) == 120
-
-
-# -- the file ------------------------------------------------------------------------------------
 
 
 def test_a_new_index_asks_to_be_filled_and_says_so_until_it_is(path: Path) -> None:

@@ -195,6 +195,7 @@ def test_it_finds_the_same_where_hits_are_too_many_to_list(store: list[Stored], 
         patched.setattr(search_rows, "NEAR_SLOTS", 1)
         patched.setattr(search_lookup, "FEW_SLOTS", 0)
         patched.setattr(search_ranking, "SCORED", 2)
+        patched.setattr(search_lookup, "SCORED", 2)
         patched.setattr(search_ranking, "_THREADS_AT_ONCE", 1)
         patched.setattr(search_clauses, "_MANY_GROUPS", 0)
         for query in asked:

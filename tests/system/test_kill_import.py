@@ -20,6 +20,7 @@ from tests.builders_claude_code import (
     OTHER_SESSION,
     ClaudeSession,
     a_session_with_everything,
+    a_short_session,
     a_sub_agent,
     picture,
 )
@@ -160,21 +161,21 @@ def test_a_hundred_killed_imports_are_made_good(
 def test_a_death_at_any_touch_of_a_file_is_made_good(tmp_path: Path) -> None:
     """Without workers, so that every event is in one process. What the death left is searched at once; every
     second time the index is lost besides."""
-    expected = Machine(tmp_path / "expected")
-    expected.keep(a_session_with_everything())
-    expected.keep(a_sub_agent())
+    machine = Machine(tmp_path / "killed")
+    expected = Machine(tmp_path / "expected", home=machine.home)
+    talk = a_short_session()
+    talk.user([picture("aGVsbG8"), {"type": "text", "text": "like this"}])
+    machine.keep(talk)
+    machine.keep(a_sub_agent())
     expected.bring_in()
     whole = state_of(expected)
-    machine = Machine(tmp_path / "killed")
-    machine.keep(a_session_with_everything())
-    machine.keep(a_sub_agent())
     deaths = 0
     for _ in deaths_of(machine.bring_in):
         deaths += 1
         if deaths % 2:
             shutil.rmtree(machine.folder / "cache", ignore_errors=True)
         for thread in machine.threads():
-            assert machine.finds("bowls") == [thread.id]
+            assert machine.finds("relay") == [thread.id]
         machine.bring_in()
         must_be_whole(machine, whole)
         must_leave_nothing_half_made(machine)

@@ -84,6 +84,8 @@ def test_the_word_being_typed_is_a_prefix() -> None:
 def test_a_single_letter_being_typed_asks_for_nothing_yet() -> None:
     assert needles("fix l", as_you_type=True) == [Needle(words=("fix",))]
     assert needles("l", as_you_type=True) == []
+    assert needles("src/l", as_you_type=True) == [Needle(words=("src",))]
+    assert needles("l*", as_you_type=True) == [Needle(words=("l",), is_prefix=True)]
     assert needles("世", as_you_type=True) == [Needle(words=("世",), is_prefix=True)]
 
 

@@ -173,7 +173,7 @@ class Stores:
         """Which branch of a thread this device reads and goes on with."""
         from raddle.adapters.local_store.active_branches import ActiveBranches  # noqa: PLC0415
 
-        return ActiveBranches(self.paths.active_branches)
+        return ActiveBranches(self.paths.active_branches, self.locks)
 
     @property
     def rules(self) -> Rules:

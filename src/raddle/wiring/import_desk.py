@@ -78,6 +78,7 @@ class ImportDesk:
         self._threads = ThreadFiles(
             stores.paths, stores.locks, stores.author, changed=self._changed, report=stores.report
         )
+        self._run = stores.author.new_id()
         self._remotes = Remotes()
         purged = stores.ledger.purged()
         self._purged = frozenset() if revive else frozenset(purged)
@@ -109,6 +110,7 @@ class ImportDesk:
 
     def _convert(self, sessions: Sequence[SessionPlan], processes: int) -> Iterator[Converted]:
         setup = Setup(
+            run=self._run,
             threads_dir=str(self._stores.paths.threads_dir),
             blobs_dir=str(self._stores.paths.blobs_dir),
             rules=self._stores.rules,

@@ -39,8 +39,9 @@ ROWS_BYTES = 2 << 20
 
 
 class Setup(Struct, frozen=True, kw_only=True):
-    """What a worker is told once. `purged`: threads that stay gone."""
+    """What a worker is told once. `run`: names the import. `purged`: threads that stay gone."""
 
+    run: str
     threads_dir: str
     blobs_dir: str
     rules: Rules
@@ -112,10 +113,16 @@ class _NewThreadSink(BlobSink):
     """Spools the messages of a thread that is not there yet, and sends their words on."""
 
     def __init__(
-        self, session: str, blobs: BlobDirectory, spool: ThreadSpool, send: Callable[[bytes], None]
+        self,
+        session: str,
+        blobs: BlobDirectory,
+        spool: ThreadSpool,
+        cutter: Cutter,
+        send: Callable[[bytes], None],
     ) -> None:
         super().__init__(blobs)
         self._session = session
+        self._cutter = cutter
         self._spool = spool
         self._send = send
         self._rows: list[IndexRow] = []
@@ -125,7 +132,7 @@ class _NewThreadSink(BlobSink):
         """Messages and blobs, as they are finished."""
         self.keep_blobs(taken)
         for message in self._spool.add(taken.messages, anew=anew):
-            row = index_row(message, _cutter)
+            row = index_row(message, self._cutter)
             self._rows.append(row)
             self._size += sum(map(len, row.text.texts))
         if self._size > ROWS_BYTES:
@@ -153,9 +160,26 @@ class Remotes:
         return self._known[workspace]
 
 
-_remotes = Remotes()
-_cutter = Cutter()
-"""One for the life of a worker: what it has seen once it need not cut again, and the index has its terms."""
+class _Memory:
+    """What a process remembers from one session of an import to the next, and never beyond.
+
+    A word that the cutter has seen it need not tell again: this import's index has it. Another might not.
+    """
+
+    def __init__(self, run: str) -> None:
+        self.run = run
+        self.cutter = Cutter()
+        self.remotes = Remotes()
+
+
+_memory = _Memory("")
+
+
+def _memory_of(run: str) -> _Memory:
+    global _memory  # noqa: PLW0603  a worker has no other place that outlives a task
+    if _memory.run != run:
+        _memory = _Memory(run)
+    return _memory
 
 
 def convert_session(setup: Setup, task: bytes, send: Callable[[bytes], None]) -> None:
@@ -178,7 +202,9 @@ def _convert(setup: Setup, task: Task, send: Callable[[bytes], None]) -> Done:
     plan = task.plan
     importer = importer_of(plan.agent)
     spool = ThreadSpool(Path(setup.threads_dir))
-    sink = _NewThreadSink(plan.key, BlobDirectory(Path(setup.blobs_dir), syncs=False), spool, send)
+    memory = _memory_of(setup.run)
+    blobs = BlobDirectory(Path(setup.blobs_dir), syncs=False)
+    sink = _NewThreadSink(plan.key, blobs, spool, memory.cutter, send)
     entries = task.entries
     sources = Sources(
         name_of=lambda file: name_of(importer, file),
@@ -194,7 +220,8 @@ def _convert(setup: Setup, task: Task, send: Callable[[bytes], None]) -> Done:
         converted = converted_of(importer, plan, read)
         if not read.thread_id or not len(spool):
             return Done(converted=converted)
-        return _prepared(setup.rules, read, converted, sink, spool)
+        writes = with_context(read.registers, setup.rules, memory.remotes)
+        return _prepared(read.thread_id, writes, converted, sink, spool)
     finally:
         sink.drop_segment()
         spool.close()
@@ -216,10 +243,9 @@ def left_as_purged(
 
 
 def _prepared(
-    rules: Rules, read: SessionRead, converted: Converted, sink: _NewThreadSink, spool: ThreadSpool
+    thread_id: str, writes: list[Write], converted: Converted, sink: _NewThreadSink, spool: ThreadSpool
 ) -> Done:
-    frame = Thread(read.thread_id)
-    writes = with_context(read.registers, rules, _remotes)
+    frame = Thread(thread_id)
     frame.join(Delta(version=1, registers=imported_registers({}, writes)))
     sink.send_rows()
     prepared = spool.write(frame)

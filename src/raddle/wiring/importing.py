@@ -28,6 +28,7 @@ from raddle.model.threads.query_times import parse_moment
 from raddle.wiring import Stores
 from raddle.wiring.import_desk import ImportDesk
 from raddle.wiring.import_lock import import_lock
+from raddle.wiring.purging import finish_purge, unfinished_purges
 
 _LOGS = frozenset(importer.agent for importer in IMPORTERS)
 
@@ -65,6 +66,8 @@ def import_sessions(
         stores.blobs.sweep()
         for folder in (stores.paths.data_dir, stores.paths.threads_dir):
             sweep_temporaries(folder)
+        for thread_id in unfinished_purges(stores):
+            finish_purge(stores, thread_id)
         known = _known(stores, revive=revive)
         plan = _plan(stores, what, known, since=since, revive=revive)
         make_folder(stores.paths.threads_dir)

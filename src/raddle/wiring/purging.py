@@ -37,6 +37,22 @@ def purge_thread(stores: Stores, thread_id: str) -> int:
         return count
 
 
+def unfinished_purges(stores: Stores) -> list[str]:
+    """Threads that are purged and gone, of which source bytes are left: the process died at the very end."""
+    there = set(stores.threads.ids())
+    return [
+        thread_id
+        for thread_id in sorted(stores.ledger.purged() - there)
+        if stores.ledger.segments_of(thread_id)
+    ]
+
+
+def finish_purge(stores: Stores, thread_id: str) -> None:
+    """Erase what is left of the sources of a thread that is gone."""
+    drop_blobs(stores, _segments(stores, thread_id), but=thread_id)
+    stores.ledger.forget_segments(thread_id)
+
+
 def purge_removed(stores: Stores, thread_id: str) -> int:
     """Erase the words of the turns that were taken back, and the source bytes, which hold them too; how many turns.
 

@@ -121,6 +121,16 @@ class ImportLedger:
         with self._writing() as db:
             db.execute("DELETE FROM segments WHERE thread_id = ?", (thread_id,))
 
+    def forget_blob(self, sha256: str) -> None:
+        """Source bytes were lost: the files that they were of count as unread, so that they are kept again."""
+        with self._writing() as db:
+            db.execute(
+                "UPDATE sources SET size = -1, read_to = 0, lines = 0, head = '', tail = '', state = NULL"
+                " WHERE path IN (SELECT path FROM segments WHERE sha256 = ?)",
+                (sha256,),
+            )
+            db.execute("DELETE FROM segments WHERE sha256 = ?", (sha256,))
+
     def purged(self) -> set[str]:
         """Threads that were purged here: no import brings them back."""
         return {thread_id for (thread_id,) in self._rows("SELECT thread_id FROM purged WHERE is_whole")}

@@ -115,7 +115,7 @@ class Bulk:
         self._commit()
         self._settle()
         self._sql.executescript("PRAGMA incremental_vacuum")  # `execute` would free a single page
-        self._sql.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        self._database.write_back()
 
     def abandon(self) -> None:
         """Undo what was not committed."""

@@ -88,6 +88,10 @@ class Clause(NamedTuple):
         """Does it look for fragments across words, which is given up at some point?"""
         return any(not check.is_bordered for check in self.checks)
 
+    def holds(self, texts: Sequence[str]) -> bool:
+        """Do the texts of a message have what FTS5 cannot say?"""
+        return all(check.holds(texts) for check in self.checks)
+
 
 class Clauses(NamedTuple):
     """All ways to be a hit; threads whose header has an unwanted word are `forbidden`."""

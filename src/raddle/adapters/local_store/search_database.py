@@ -22,6 +22,8 @@ FORMAT = f"1.{CUT_VERSION}"
 BUSY_SECONDS = 20.0
 _CACHE_KILOBYTES = 32 << 10
 _MAPPED_BYTES = 1 << 30
+_LOG_BYTES = 16 << 20
+"""What is left of the write-ahead log once it is written back: an import's is as large as what it imported."""
 _NETWORK = {
     "nfs",
     "nfs4",
@@ -98,7 +100,7 @@ class Database:
                 self.sql.execute("SELECT 1 FROM meta").fetchone()
                 yield self.sql
             finally:
-                self.sql.execute("COMMIT")
+                self._end("COMMIT")
 
     @contextlib.contextmanager
     def writing(self, *, wait_seconds: float = BUSY_SECONDS) -> Iterator[sqlite3.Connection]:
@@ -108,9 +110,13 @@ class Database:
             try:
                 yield self.sql
             except BaseException:
-                self.sql.execute("ROLLBACK")
+                self._end("ROLLBACK")
                 raise
             self.sql.execute("COMMIT")
+
+    def _end(self, statement: str) -> None:
+        if self.sql.in_transaction:  # SQLite ends it by itself where the disk fails
+            self.sql.execute(statement)
 
     def begin(self, wait_seconds: float = BUSY_SECONDS) -> None:
         """Start a transaction that may write."""
@@ -136,6 +142,14 @@ class Database:
         except sqlite3.DatabaseError as error:
             raise StorageError(f"{self.path} is damaged: {error}", _REINDEX) from error
 
+    def write_back(self) -> None:
+        """Bring the write-ahead log into the file, if nobody reads at this moment."""
+        self.sql.execute("PRAGMA busy_timeout = 0")
+        try:
+            self.sql.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        finally:
+            self.sql.execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}")
+
     def start_over(self, reason: str) -> None:
         """Empty it and note why it has to be built anew; for everybody who has it open."""
         with self.writing():
@@ -160,7 +174,8 @@ class Database:
 
     def map_pages(self, *, is_mapped: bool) -> None:
         """Read the file through memory that it shares with the system, or no longer. What is only written is not
-        worth it: its pages would count as memory of this process."""
+        worth it: its pages would count as memory of this process.
+        """
         self.sql.execute(f"PRAGMA mmap_size = {_MAPPED_BYTES if is_mapped else 0}")
 
     def _open_file(self, reason: str = "") -> sqlite3.Connection:
@@ -176,6 +191,7 @@ class Database:
             sql.execute("PRAGMA temp_store = MEMORY")
             sql.execute(f"PRAGMA cache_size = -{_CACHE_KILOBYTES}")
             if mode == "wal":
+                sql.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
                 self.map_pages(is_mapped=True)
             else:
                 self.notes = (_WITHOUT_LOG.format(self.path.parent),)
@@ -200,9 +216,8 @@ class Database:
         """WAL, so that nobody waits; but its shared memory does not reach over a network."""
         if self._is_network(self.path.parent):
             return
-        with contextlib.suppress(
-            sqlite3.OperationalError
-        ):  # a file system without shared memory: stays without
+        # A file system without shared memory refuses: there it stays without.
+        with contextlib.suppress(sqlite3.OperationalError):
             self.sql.execute("PRAGMA journal_mode = WAL")
 
     def _check_format(self, reason: str) -> None:
@@ -219,7 +234,7 @@ class Database:
                 self._create(reason or "the search index is new")
             self.sql.execute("COMMIT")
         except BaseException:
-            self.sql.execute("ROLLBACK")
+            self._end("ROLLBACK")
             raise
 
     def _format(self) -> str | None:

@@ -85,7 +85,6 @@ class SearchIndex:
         """Let go of the file."""
         self._database.close()
 
-    # -- what it is ----------------------------------------------------------------------------
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -108,7 +107,6 @@ class SearchIndex:
         with self._lock, self._database.writing():
             self._database.set_meta("rebuild", "")
 
-    # -- what is put in ------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def bulk(self) -> Iterator[Bulk]:
@@ -209,7 +207,6 @@ class SearchIndex:
         if number is not None:
             remove_thread(self._database.sql, number)
 
-    # -- what is found -------------------------------------------------------------------------
 
     def search(
         self,
@@ -287,7 +284,6 @@ class SearchIndex:
         with self._lock, self._database.reading() as sql:
             return {thread_id for (thread_id,) in sql.execute("SELECT id FROM threads WHERE id IS NOT NULL")}
 
-    # -- its health ----------------------------------------------------------------------------
 
     def verify(self) -> list[str]:
         """What is wrong with it, in words; empty where all is well. Reads the whole index."""
@@ -305,10 +301,9 @@ class SearchIndex:
                 merge_all(sql)
                 self._book.make_anew()
             self._database.sql.execute("VACUUM")
-            self._database.sql.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._database.write_back()
             self._writes += 1
 
-    # -- inside --------------------------------------------------------------------------------
 
     def _moment(self, now: int | None) -> int:
         return self._clock() if now is None else now

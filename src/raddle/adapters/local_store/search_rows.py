@@ -30,7 +30,7 @@ FEW_SLOTS = 96
 NEAR_SLOTS = 128
 """The slots of the newest threads, whose rows are fetched at once with the slots of a costly expression."""
 _MOST_SAID = 5_000
-SCANNED_BYTES = 16 << 20
+SCANNED_BYTES = 8 << 20
 """Text that a fragment across words is looked for in, newest first, before the search gives up and says so."""
 
 
@@ -210,8 +210,11 @@ class Rows:
         self._sql.executemany("INSERT INTO temp.picked VALUES (?, ?)", ranges)
 
     def matching(self, clause: Clause, slots: Collection[int]) -> list[int]:
-        """The rows of these slots that are hits of `clause`."""
-        return self.checked(clause, self.in_slots(clause, slots))
+        """The rows of these slots that are hits of `clause`; few slots, whose texts are read whatever was read."""
+        unchecked = self.checked(clause._replace(checks=()), self.in_slots(clause, slots))
+        if not clause.checks:
+            return unchecked
+        return [row for row, text in self.texts(unchecked) if clause.holds(text.texts)]
 
     def has_any(self, clause: Clause, rows: Iterable[int]) -> bool:
         """Is any of `rows` (of one thread) a hit? Reads no more texts than it takes to say so."""
@@ -277,7 +280,7 @@ class Rows:
                     return
                 self._bytes_left -= sum(map(len, text.texts))
             self.messages_read += 1
-            if all(check.holds(text.texts) for check in clause.checks):
+            if clause.holds(text.texts):
                 yield row
 
     def texts(self, rows: Iterable[int]) -> Iterator[tuple[int, MessageText]]:

@@ -10,6 +10,7 @@ Names and facts are set apart from text by characters of the private use area, w
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from raddle.model.threads.query import Name, Needle
 from raddle.model.threads.search_fields import ASSISTANT, FIELDS, OUTPUT, THINKING, USER, HeaderText, IndexRow
@@ -51,7 +52,7 @@ class _WordColumns(_Columns):
             columns[_PLACES[field]] = words
             # A border after each: pieces side by side are no phrase, so a phrase need not be kept off their columns.
             columns[_PLACES[field] + len(FIELDS)] = pieces.replace(" ", f" {BORDER} ") or None
-        columns[0] = f"{_facts(row)} {columns[0] or ''}"
+        columns[0] = f"{_facts(row.text.role, row.text.tool_names, row.text.is_error)} {columns[0] or ''}"
         return columns
 
 
@@ -124,11 +125,12 @@ def _names(names: Iterable[str], cutter: Cutter) -> str:
     return f"{BORDER} " + " ".join(f"{cutter.cut(name).words} {BORDER}" for name in names)
 
 
-def _facts(row: IndexRow) -> str:
-    facts = [*(ROLE + word for word in words_of(row.text.role)), BORDER]
-    for name in row.text.tool_names:
+@lru_cache(maxsize=4096)
+def _facts(role: str, tool_names: tuple[str, ...], is_error: bool) -> str:
+    facts = [*(ROLE + word for word in words_of(role)), BORDER]
+    for name in tool_names:
         facts += [*(TOOL + word for word in words_of(name)), BORDER]
-    if row.text.is_error:
+    if is_error:
         facts.append(ERROR)
     return " ".join(facts)
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import click
 
@@ -31,6 +32,10 @@ EXIT_CODES: tuple[tuple[type[RaddleError], int], ...] = (
 )
 """The first that fits. Besides: 0 ok, 1 a bug, 2 usage, 7 server or network, 130 interrupted."""
 BUG, USAGE, INTERRUPTED = 1, 2, 130
+
+_BAR_WIDTH = 24
+_REDRAWN_AFTER_SECONDS = 0.1
+_WORTH_A_LINE_BYTES = 8_000_000
 
 
 def exit_code_of(error: RaddleError) -> int:
@@ -67,6 +72,41 @@ def found(finding: Finding) -> None:
 def is_terminal() -> bool:
     """Does a person look at stderr?"""
     return sys.stderr.isatty()
+
+
+class Progress:
+    """How far a long work is: a bar on a terminal, one plain line elsewhere; nothing for work that is soon done."""
+
+    def __init__(self, label: str) -> None:
+        self._label = label
+        self._is_live = sys.stderr.isatty()
+        self._drawn = 0.0
+        self._is_told = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_live and self._drawn:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+    def show(self, done: int, total: int, messages: int) -> None:
+        """Bytes done of all, and messages so far; drawn at most ten times a second."""
+        if not self._is_live:
+            if total >= _WORTH_A_LINE_BYTES and not self._is_told:
+                self._is_told = True
+                say(f"{self._label} {total / 1e6:,.0f} MB …")
+            return
+        now = time.monotonic()
+        if not total or now - self._drawn < _REDRAWN_AFTER_SECONDS:
+            return
+        self._drawn = now
+        part = min(done / total, 1.0)
+        filled = int(part * _BAR_WIDTH)
+        bar = "█" * filled + "░" * (_BAR_WIDTH - filled)
+        sys.stderr.write(f"\r{self._label} {bar} {part:4.0%}  {messages:,} messages\x1b[K")
+        sys.stderr.flush()
 
 
 def failed(error: RaddleError, *, as_json: bool) -> int:

@@ -250,11 +250,13 @@ def _word(text: str, negative: bool, *, typing: bool) -> Word | None:
     words, is_open = _words(stem)
     if not words:
         return None
-    typed = typing and not (len(words[-1]) == 1 and words[-1].isascii())
-    if typing and not typed and len(words) == 1 and stem == text:
-        return None
     starred = len(stem) < len(text) and words_of(stem[-1:]) != ()
-    is_prefix = is_open or starred or typed or _SHA.match(stem) is not None
+    if typing and not starred and len(words[-1]) == 1 and words[-1].isascii():
+        words = words[:-1]  # a single letter begins too many words to ask for
+        if not words:
+            return None
+        typing = False
+    is_prefix = is_open or starred or typing or _SHA.match(stem) is not None
     needle = Needle(words=words, is_prefix=is_prefix, joined=_joined(stem, words))
     return Word(text=text, needle=needle, remote=_remote(stem), is_negative=negative)
 

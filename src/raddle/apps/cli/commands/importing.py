@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -43,7 +42,8 @@ def import_(
     json: bool,
 ) -> None:
     """Print a table (or `{agents, threads, messages, seconds, problems, left_out}`)."""
-    from raddle.wiring.importing import dry_run as look, import_sessions  # noqa: PLC0415
+    from raddle.wiring.importing import dry_run as look  # noqa: PLC0415
+    from raddle.wiring.importing import import_sessions  # noqa: PLC0415
 
     for warning in stores.config.warnings:
         diagnostics.warn(warning)
@@ -54,41 +54,13 @@ def import_(
     if not may_import(stores, what, since=since, json=json):
         return
     started = time.monotonic()
-    with Bar("importing") as bar:
+    with diagnostics.Progress("importing") as bar:
         report = import_sessions(stores, what, since=since, revive=revive, progress=bar.show)
     seconds = time.monotonic() - started
     if json:
         output.json(as_plain(report, seconds))
     else:
         print_report(report, seconds, all_problems=all_problems)
-
-
-class Bar:
-    """A line on stderr that says how far the work is: redrawn on a terminal, nothing elsewhere."""
-
-    def __init__(self, label: str) -> None:
-        self._label = label
-        self._is_live = sys.stderr.isatty()
-        self._drawn = 0.0
-
-    def __enter__(self) -> Bar:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._is_live and self._drawn:
-            sys.stderr.write("\r\x1b[K")
-
-    def show(self, done: int, total: int, messages: int) -> None:
-        """Bytes done of all, and messages so far; drawn at most ten times a second."""
-        now = time.monotonic()
-        if not self._is_live or not total or now - self._drawn < 0.1:  # noqa: PLR2004
-            return
-        self._drawn = now
-        part = min(done / total, 1.0)
-        filled = int(part * 24)
-        line = f"{self._label} {'█' * filled}{'░' * (24 - filled)} {part:4.0%}  {words.count(messages, 'message')}"
-        sys.stderr.write(f"\r{line}\x1b[K")
-        sys.stderr.flush()
 
 
 def as_plain(report: ImportReport, seconds: float) -> dict[str, Any]:
@@ -125,11 +97,20 @@ def print_report(report: ImportReport, seconds: float, *, all_problems: bool = F
     output.line(f"{words.count(report.threads, 'new thread')} in {seconds:.1f} s")
     _name(
         report.problems,
-        lambda problem: f"{problem.path}{f':{problem.line}' if problem.line else ''}: {problem.reason}",
+        lambda problem: f"{words.short_path(problem.path)}{_at(problem.line)}: {problem.reason}",
         "problem",
         None if all_problems else _PROBLEMS_SHOWN,
     )
-    _name(report.left_out, lambda left: f"{left.path}: left out: {left.reason}", "file", _LEFT_OUT_SHOWN)
+    _name(
+        report.left_out,
+        lambda left: f"{words.short_path(left.path)}: left out: {left.reason}",
+        "file",
+        _LEFT_OUT_SHOWN,
+    )
+
+
+def _at(line: int | None) -> str:
+    return f":{line}" if line else ""
 
 
 def _name(items: list[Any], worded: Callable[[Any], str], noun: str, most: int | None) -> None:

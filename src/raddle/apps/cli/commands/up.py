@@ -14,7 +14,7 @@ import click
 
 from raddle import __version__
 from raddle.apps.cli import diagnostics, output, words
-from raddle.apps.cli.commands.importing import Bar, as_plain, print_report
+from raddle.apps.cli.commands.importing import as_plain, print_report
 from raddle.apps.cli.first_import import may_import
 from raddle.apps.cli.options import as_json, warn_of_settings
 from raddle.config import AGENT_VARIABLES, SETTINGS, load_config
@@ -65,7 +65,7 @@ def _bring_in(stores: Stores, *, json: bool) -> dict[str, Any]:
     from raddle.wiring.importing import import_sessions  # noqa: PLC0415  the rest of this command waits for it anyway
 
     started = time.monotonic()
-    with Bar("importing") as bar:
+    with diagnostics.Progress("importing") as bar:
         report: ImportReport = import_sessions(stores, (), since=None, revive=False, progress=bar.show)
     seconds = time.monotonic() - started
     if not json:

@@ -178,24 +178,27 @@ def test_what_fails_half_way_leaves_nothing(path: Path) -> None:
 def test_readers_see_whole_records_while_another_process_writes(path: Path) -> None:
     """Each record notes two files of one session; no reader ever sees one of them without the other."""
     asked, ask = os.pipe()
+    told, tell = os.pipe()
 
     def write() -> None:
         with ImportLedger(path) as ledger:
-            for number in range(1_000):
-                os.read(asked, 1)
+            while number := os.read(asked, 1)[0]:
                 ledger.record([(an_entry(f"/{name}", read_to=number), b"s") for name in "ab"], [])
+                os.write(tell, b".")
 
     child = start_child(write)
-    seen: set[int] = set()
     with ImportLedger(path) as ledger:
-        while len(seen) < 10:
-            os.write(ask, b".")
-            entries = ledger.entries()
-            if entries:
-                assert entries["/a"].read_to == entries["/b"].read_to
-                seen.add(entries["/a"].read_to)
-    child.kill()
+        for number in range(1, 40):
+            os.write(ask, bytes([number]))
+            for _ in range(5):
+                entries = ledger.entries()
+                seen = {entry.read_to for entry in entries.values()}
+                assert (len(entries), seen) in ((0, set()), (2, {number - 1}), (2, {number}))
+            os.read(told, 1)
+            assert {entry.read_to for entry in ledger.entries().values()} == {number}
+    os.write(ask, b"\0")
     child.join()
+    assert child.exitcode == 0
 
 
 def test_two_processes_make_it_at_once(path: Path) -> None:

@@ -182,3 +182,29 @@ def test_a_death_at_any_touch_of_a_file_is_made_good(tmp_path: Path) -> None:
         for name in ("data", "cache", "state"):
             shutil.rmtree(machine.folder / name, ignore_errors=True)
     assert deaths > 20
+
+
+def test_a_death_at_any_touch_of_a_file_while_sessions_grow_is_made_good(tmp_path: Path) -> None:
+    machine = Machine(tmp_path / "killed")
+    expected = Machine(tmp_path / "expected", home=machine.home)
+    machine.keep(a_short_session())
+    machine.keep(a_sub_agent())
+    for one in (machine, expected):
+        one.bring_in()
+    folders = {
+        name: (machine.folder / name, tmp_path / f"kept {name}") for name in ("data", "cache", "state")
+    }
+    for folder, kept in folders.values():
+        shutil.copytree(folder, kept)
+    grow(machine)
+    expected.bring_in()
+    whole = state_of(expected)
+    deaths = 0
+    for _ in deaths_of(machine.bring_in):
+        deaths += 1
+        machine.bring_in()
+        must_be_whole(machine, whole)
+        for folder, kept in folders.values():
+            shutil.rmtree(folder)
+            shutil.copytree(kept, folder)
+    assert deaths > 20

@@ -11,6 +11,7 @@ import functools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from typing import NamedTuple
 
 import msgspec
 
@@ -52,7 +53,7 @@ from raddle.wiring.import_worker import (
     with_context,
 )
 from raddle.wiring.purging import drop_blobs
-from raddle.wiring.thread_file_joins import ThreadFileJoins
+from raddle.wiring.thread_file_joins import ThreadFileJoins, join_noted
 
 SMALL_BYTES = 8 << 20
 """Up to this much is read in this process: starting workers would take longer."""
@@ -195,8 +196,8 @@ class ImportDesk:
         latest = {name: register.latest for name, register in prepared.registers.items()}
         writes = [(name, write.n, write.value) for name, write in latest.items()]
         put = {attachment.sha256 for message in prepared.tree for attachment in message.attachments}
-        thread = _Stored(self._threads, converted.thread_id).thread(converted.thread_id)
-        return self._joined(converted, thread, prepared.tree, writes, put=put)
+        stored = _Stored(self._threads, converted.thread_id)
+        return self._joined(converted, stored, prepared.tree, writes, put=put)
 
     def join(self, session: SessionPlan) -> Converted:
         """Read what is new of a session and join it into its thread."""
@@ -226,10 +227,9 @@ class ImportDesk:
         converted = self._kept(converted_of(importer, session, read))
         if not read.thread_id:
             return converted
-        thread = stored.thread(read.thread_id)
         writes = with_context(read.registers, self._stores.rules, self._remotes)
         joined = self._joined(
-            converted, thread, sink.messages.values(), writes, put=sink.put, moved=sink.moved
+            converted, stored, sink.messages.values(), writes, put=sink.put, moved=sink.moved
         )
         self._revive(read.thread_id)
         return joined
@@ -242,35 +242,21 @@ class ImportDesk:
     def _joined(
         self,
         converted: Converted,
-        thread: Thread | None,
+        stored: _Stored,
         messages: Iterable[Message],
         writes: Iterable[Write],
         *,
         put: AbstractSet[str],
         moved: AbstractSet[str] = frozenset(),
     ) -> Converted:
-        """`messages` and `writes` in the session's `thread`. `put`: attachments that were stored for them; what no
+        """`messages` and `writes` in the session's thread. `put`: attachments that were stored for them; what no
         message shows (the words were purged meanwhile, or another form won) goes again."""
-        tree = Thread("").tree if thread is None else thread.tree
-        news: list[Message] = []
-        shown: set[str] = set()
-        new = 0
-        for message in messages:
-            before = tree.get(message.id)
-            stands = message if before is None else join_messages(before, message)
-            if before is not None and stands is before and message.id in moved and not before.is_purged:
-                stands = _moved(before, message)
-            if stands is not before:
-                news.append(stands)
-                new += before is None
-            shown.update(attachment.sha256 for attachment in stands.attachments)
-        self._dropped |= put - shown
-        registers = imported_registers({} if thread is None else thread.registers, writes)
-        version = 1 if thread is None else thread.version
-        delta = Delta(version=version, messages=tuple(news), registers=registers)
-        has_news = self._threads.join(converted.thread_id, delta)
+        news = _news(stored.thread(converted.thread_id), messages, writes, moved)
+        stored.forget()  # or a large thread would be held twice: the store loads it under its lock
+        self._dropped |= put - news.shown
+        has_news = join_noted(self._stores, self._threads, converted.thread_id, news.delta)
         return msgspec.structs.replace(
-            converted, prepared="", messages=new, is_new=thread is None and has_news, has_news=has_news
+            converted, prepared="", messages=news.new, is_new=news.is_first and has_news, has_news=has_news
         )
 
     def _kept(self, converted: Converted) -> Converted:
@@ -313,9 +299,48 @@ class ImportDesk:
         return told
 
 
+class _News(NamedTuple):
+    """What a reading adds to a thread. `new`: messages that were not there; `shown`: attachments that are shown."""
+
+    delta: Delta
+    new: int
+    shown: set[str]
+    is_first: bool
+
+
+def _news(
+    thread: Thread | None, messages: Iterable[Message], writes: Iterable[Write], moved: AbstractSet[str]
+) -> _News:
+    """`moved`: ids of messages that are read anew, since their place became known."""
+    known = Thread("") if thread is None else thread
+    news: list[Message] = []
+    shown: set[str] = set()
+    new = 0
+    for message in messages:
+        before = known.tree.get(message.id)
+        stands = message if before is None else join_messages(before, message)
+        if before is not None and stands is before and message.id in moved:
+            stands = _moved(before, message)
+        if stands is not before:
+            news.append(stands)
+            new += before is None
+        shown.update(attachment.sha256 for attachment in stands.attachments)
+    registers = imported_registers(known.registers, writes)
+    delta = Delta(
+        version=max(known.version, 1),
+        messages=tuple(news),
+        registers={
+            path: register
+            for path, register in registers.items()
+            if register is not known.registers.get(path)
+        },
+    )
+    return _News(delta, new, shown, is_first=thread is None)
+
+
 def _moved(before: Message, message: Message) -> Message:
     """A sub-agent's message whose place became known; its earlier form would win by its earlier order."""
-    if (before.parent_id, before.order) == (message.parent_id, message.order):
+    if before.is_purged or (before.parent_id, before.order) == (message.parent_id, message.order):
         return before
     return changed(message, rev=before.rev + 1)
 
@@ -355,6 +380,10 @@ class _Stored:
             except NotFound:
                 self._loaded[thread_id] = None
         return self._loaded[thread_id]
+
+    def forget(self) -> None:
+        """Hold it no longer."""
+        self._loaded.clear()
 
     def message(self, message_id: str) -> Message | None:
         """A stored message of the session's thread."""

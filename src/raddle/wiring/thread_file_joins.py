@@ -86,7 +86,7 @@ class ThreadFileJoins:
                 thread_id=found.thread_id,
             )
         delta = self._with_privacy(found, known)
-        has_news = self._threads.join(found.thread_id, delta)
+        has_news = join_noted(self._stores, self._threads, found.thread_id, delta)
         return Converted(
             plan=session,
             thread_id=found.thread_id,
@@ -130,6 +130,17 @@ class ThreadFileJoins:
             return self._threads.load(thread_id)
         except NotFound:
             return None
+
+
+def join_noted(stores: Stores, threads: ThreadFiles, thread_id: str, delta: Delta) -> bool:
+    """Join what is new into a thread; was there anything? It is noted for the index before it is written, too.
+
+    Were it only noted after, and the process died between, no later import would have any news to note.
+    """
+    if delta.is_empty:
+        return False
+    stores.mark_dirty(thread_id)
+    return threads.join(thread_id, delta)
 
 
 def _joined(found: ThreadDelta, load: Callable[[str], Thread | None]) -> Thread:

@@ -30,6 +30,9 @@ _USUAL = {"hashsize": 1 << 20, "automerge": 4}
 _SAMPLED = 8
 _SAMPLED_TERMS = 12
 
+_FEW_SEGMENTS = 6
+"""So many cost a query next to nothing; merging them costs a thirtieth of the import."""
+
 
 class Bulk:
     """Rows of many threads. `add` any number of times for each session, then `finish` or `forget` it."""
@@ -109,13 +112,17 @@ class Bulk:
         for session in list(self._writers):
             self.forget(session)
         self._settle_book()
-        if self._rows * 2 > self._sql.execute("SELECT coalesce(sum(live), 0) FROM slots").fetchone()[0]:
-            # Most of the index is new, in as many segments as it was written in: a query would ask each of them.
+        if self._is_mostly_new() and _segments(self._sql) > _FEW_SEGMENTS:
+            # As many segments as it was written in: a query would ask each of them.
             merge_all(self._sql)
         self._commit()
         self._settle()
         self._sql.executescript("PRAGMA incremental_vacuum")  # `execute` would free a single page
         self._database.write_back()
+
+    def _is_mostly_new(self) -> bool:
+        live: int = self._sql.execute("SELECT coalesce(sum(live), 0) FROM slots").fetchone()[0]
+        return self._rows * 2 > live
 
     def abandon(self) -> None:
         """Undo what was not committed."""
@@ -176,6 +183,11 @@ def _drop_earlier_forms(sql: sqlite3.Connection, thread: int) -> None:
             else:
                 seen.add(slot.key(place))
     change.save()
+
+
+def _segments(sql: sqlite3.Connection) -> int:
+    count: int = sql.execute("SELECT count(DISTINCT segid) FROM words_idx").fetchone()[0]
+    return count
 
 
 def merge_all(sql: sqlite3.Connection) -> None:

@@ -77,9 +77,25 @@ def as_plain(report: ImportReport, seconds: float) -> dict[str, Any]:
 
 def print_report(report: ImportReport, seconds: float, *, all_problems: bool = False) -> None:
     """The table for a person on stdout; problems and what was left out on stderr."""
-    if not report.agents:
+    if report.agents:
+        _print_table(report, seconds)
+    elif not (report.problems or report.left_out):
         output.line("no sessions of another agent were found on this machine")
-        return
+    _name(
+        report.problems,
+        lambda problem: f"{words.short_path(problem.path)}{_at(problem.line)}: {problem.reason}",
+        "problem",
+        None if all_problems else _PROBLEMS_SHOWN,
+    )
+    _name(
+        report.left_out,
+        lambda left: f"{words.short_path(left.path)}: left out: {left.reason}",
+        "file",
+        _LEFT_OUT_SHOWN,
+    )
+
+
+def _print_table(report: ImportReport, seconds: float) -> None:
     rows = [("agent", "new", "grown", "unchanged", "partly read", "messages")]
     rows += [
         (
@@ -95,18 +111,6 @@ def print_report(report: ImportReport, seconds: float, *, all_problems: bool = F
     for line in words.table(rows, (24, 12, 12, 12, 12, 14), styles=("bold", None, None, None, None, None)):
         output.styled(line)
     output.line(f"{words.count(report.threads, 'new thread')} in {seconds:.1f} s")
-    _name(
-        report.problems,
-        lambda problem: f"{words.short_path(problem.path)}{_at(problem.line)}: {problem.reason}",
-        "problem",
-        None if all_problems else _PROBLEMS_SHOWN,
-    )
-    _name(
-        report.left_out,
-        lambda left: f"{words.short_path(left.path)}: left out: {left.reason}",
-        "file",
-        _LEFT_OUT_SHOWN,
-    )
 
 
 def _at(line: int | None) -> str:

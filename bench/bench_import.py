@@ -1,6 +1,6 @@
 """Import of a whole home, and again with nothing new: ours, the peer, the naive way, interleaved in one run.
 
-    python -m bench import [--corpus DIR] [--cache DIR] [--megabytes 350] [--rounds 3]
+python -m bench import [--corpus DIR] [--cache DIR] [--megabytes 350] [--rounds 3]
 """
 
 from __future__ import annotations

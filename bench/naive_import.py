@@ -49,7 +49,9 @@ def main(home: str, out: str) -> None:
                     continue
                 if isinstance(record, dict) and record.get("type") in ("user", "assistant"):
                     messages.append(record)
-        (Path(out) / f"{path.stem}.json").write_text(json.dumps({"messages": messages}, indent=2, ensure_ascii=False))
+        (Path(out) / f"{path.stem}.json").write_text(
+            json.dumps({"messages": messages}, indent=2, ensure_ascii=False)
+        )
         rows = [(path.stem, text) for record in messages if (text := texts_of(record))]
         index.executemany("INSERT INTO messages VALUES (?, ?)", rows)
         index.commit()

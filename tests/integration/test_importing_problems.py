@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import signal
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from raddle.adapters.agent_homes.source_bytes import SourceBytes
 from raddle.adapters.local_store.thread_spool import ThreadSpool
 from raddle.model.errors import NotFound, StorageError
 from raddle.wiring.import_lock import import_lock
+from raddle.wiring.importing import import_sessions
 from tests.builders_claude_code import (
     OTHER_SESSION,
     SESSION,
@@ -284,6 +286,28 @@ class TestDisksAndProcesses:
         with machine.stores() as stores:
             assert len(stores.listed(limit=None)) == 8
             assert stores.index.verify() == []
+
+    @pytest.mark.parametrize("small", [0, 1 << 30])
+    def test_who_interrupts_an_import_keeps_what_was_read_and_leaves_no_worker(
+        self, machine: Machine, monkeypatch: pytest.MonkeyPatch, small: int
+    ) -> None:
+        monkeypatch.setattr("raddle.wiring.import_desk.SMALL_BYTES", small)
+        for number in range(1, 9):
+            machine.keep(a_talk(f"{number:08d}-0000-4000-8000-000000000000", f"question {number}"))
+
+        def interrupt(done: int, total: int, messages: int) -> None:
+            if messages >= 3:
+                raise KeyboardInterrupt
+
+        with machine.stores() as stores:
+            with pytest.raises(KeyboardInterrupt) as interrupted:
+                import_sessions(stores, (), since=None, revive=False, progress=interrupt)
+            assert interrupted.tb is not None
+            assert multiprocessing.active_children() == []
+            assert len(stores.threads.ids()) == 3
+            assert len(stores.listed(limit=None)) == 3
+        assert machine.bring_in().threads == 5
+        assert machine.orphans() == set()
 
     def test_a_second_import_says_who_holds_the_first(self, machine: Machine) -> None:
         machine.keep(a_short_session())

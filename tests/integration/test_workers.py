@@ -92,9 +92,9 @@ def test_tasks_are_asked_for_only_when_somebody_can_do_them() -> None:
             yield b"%d" % number
 
     stream = answers(echo, tasks(), processes=2)
-    next(iter(stream))
+    next(stream)
     assert len(asked) < 10
-    stream.close()  # type: ignore[attr-defined]  # a generator, told as an iterator
+    stream.close()
 
 
 @pytest.mark.parametrize(
@@ -114,9 +114,9 @@ def test_a_worker_that_gives_up_is_told_by_its_exit_code() -> None:
 
 
 def test_who_stops_listening_leaves_no_worker_behind() -> None:
-    stream = iter(answers(tell_for_ever, [b"1", b"2"], processes=2))
+    stream = answers(tell_for_ever, [b"1", b"2"], processes=2)
     pids = {int(next(stream)) for _ in range(20)}
-    stream.close()  # type: ignore[attr-defined]
+    stream.close()
     assert multiprocessing.active_children() == []
     for pid in pids:
         with pytest.raises(ProcessLookupError):

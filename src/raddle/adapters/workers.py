@@ -14,7 +14,7 @@ import multiprocessing.connection
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
@@ -27,11 +27,11 @@ is pickled on macOS)."""
 _DONE = b""
 
 
-def answers(work: Work, tasks: Iterable[bytes], *, processes: int) -> Iterator[bytes]:
+def answers(work: Work, tasks: Iterable[bytes], *, processes: int) -> Generator[bytes, None, None]:
     """The answers of all tasks, in the order they arrive; an answer is never empty. Tasks are given out in order.
 
     With no `processes` the work is done in this one, task by task. StorageError where a worker ended before
-    its work was done.
+    its work was done. Closing the generator ends the workers.
     """
     if not processes:
         yield from _here(work, tasks)

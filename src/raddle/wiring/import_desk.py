@@ -85,12 +85,16 @@ class ImportDesk:
         self._purged = frozenset() if revive else frozenset(purged)
         self._to_revive = purged if revive else set()
         self._without_bytes = stores.ledger.without_bytes()
-        self._there = set(self._threads.ids())
         self._new: set[str] = set()
         self._placing: set[str] = set()
         self._dropped: set[str] = set()
         self._bulk: Bulk | None = None
         self._files = ThreadFileJoins(stores, self._threads, known.get, self._purged)
+
+    @functools.cached_property
+    def _there(self) -> set[str]:
+        """Threads that have their files, or will when what is prepared is placed."""
+        return set(self._threads.ids())
 
     def _changed(self, thread_id: str) -> None:
         """A thread whose words are in the index already, or are about to be, needs no second look."""
@@ -121,7 +125,9 @@ class ImportDesk:
         if self._bulk is None:
             # Open until the whole run is over: what is converted last is still to be placed and committed.
             self._bulk = self._stack.enter_context(self._stores.index.bulk())
-        for answer in answers(functools.partial(convert_session, setup), tasks, processes=processes):
+        stream = answers(functools.partial(convert_session, setup), tasks, processes=processes)
+        self._stack.callback(stream.close)  # so that no worker outlives a run that breaks off
+        for answer in stream:
             told = decode_answer(answer)
             if isinstance(told, Failed):
                 raise StorageError(told.message, told.hint)

@@ -39,12 +39,8 @@ def purge_thread(stores: Stores, thread_id: str) -> int:
 
 def unfinished_purges(stores: Stores) -> list[str]:
     """Threads that are purged and gone, of which source bytes are left: the process died at the very end."""
-    there = set(stores.threads.ids())
-    return [
-        thread_id
-        for thread_id in sorted(stores.ledger.purged() - there)
-        if stores.ledger.segments_of(thread_id)
-    ]
+    left = [thread_id for thread_id in sorted(stores.ledger.purged()) if stores.ledger.segments_of(thread_id)]
+    return [thread_id for thread_id in left if not stores.paths.thread_file(thread_id).exists()]
 
 
 def finish_purge(stores: Stores, thread_id: str) -> None:

@@ -101,6 +101,7 @@ def run_import(plan: Plan, ledger: Ledger, desk: Desk, progress: Progress) -> Im
     try:
         if new:
             run.convert(new)
+            run.settle()  # a session that is joined may be of a thread that was just prepared
         run.join(others)
     finally:
         run.settle()
@@ -131,19 +132,25 @@ class _Run:
         self._progress = progress
         self._total = sum(session.size for session in plan.sessions)
         self._done = 0
-        self._prepared: list[Converted] = []
+        self._prepared: dict[str, Converted] = {}
+        """By thread."""
+        self._prepared_bytes = 0
         self._stored: list[Converted] = []
+        self._messages = 0
+        """Of what is prepared or stored, and not noted yet."""
 
     def convert(self, sessions: Sequence[SessionPlan]) -> None:
         """Sessions never read before."""
         for converted in self._desk.convert(sessions):
+            self._messages += converted.messages
             if not converted.prepared:
                 self._stored.append(converted)
             else:
-                if any(other.thread_id == converted.thread_id for other in self._prepared):
+                if converted.thread_id in self._prepared:
                     self.settle()
-                self._prepared.append(converted)
-                if sum(other.prepared_bytes for other in self._prepared) > BATCH_BYTES:
+                self._prepared[converted.thread_id] = converted
+                self._prepared_bytes += converted.prepared_bytes
+                if self._prepared_bytes > BATCH_BYTES:
                     self.settle()
             self._advance(converted.plan)
 
@@ -160,15 +167,16 @@ class _Run:
                     plan=session, thread_id="", problems=(mistake(session.files[0].path, error),)
                 )
             self._stored.append(converted)
+            self._messages += converted.messages
             if len(self._stored) >= BATCH_SESSIONS:
                 self.settle()
             self._advance(session)
 
     def settle(self) -> None:
         """Store what is prepared, and note all that is stored: in the ledger first, then in the report."""
-        prepared, self._prepared = self._prepared, []
+        prepared, self._prepared, self._prepared_bytes = self._prepared, {}, 0
         if prepared:
-            self._stored += self._desk.place(prepared)
+            self._stored += self._desk.place(list(prepared.values()))
         stored, self._stored = self._stored, []
         files = [(converted, file) for converted in stored for file in converted.files]
         self._ledger.record(
@@ -177,11 +185,11 @@ class _Run:
         )
         for converted in stored:
             self._tell(converted)
+        self._messages = 0
 
     def _advance(self, session: SessionPlan) -> None:
         self._done += session.size
-        waiting = sum(other.messages for other in (*self._prepared, *self._stored))
-        self._progress(self._done, self._total, self.report.messages + waiting)
+        self._progress(self._done, self._total, self.report.messages + self._messages)
 
     def _tell(self, converted: Converted) -> None:
         report, counts = self.report, self._counts(converted.plan.agent)

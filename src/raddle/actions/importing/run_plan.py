@@ -7,7 +7,7 @@ decides (`session.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 
 import msgspec
@@ -211,7 +211,7 @@ def _groups(files: Iterable[SourceFile], known: Mapping[str, SourceEntry]) -> li
         entries = remembered.get(key, [])
         mains = {file.path for file in members if file.is_main}
         mains |= {entry.path for entry in entries if entry.is_main}
-        home_of = _home_finder(sorted(mains), is_named=bool(key[1]))
+        home_of = _home_finder(mains, is_named=bool(key[1]))
         by_home: dict[str, _Group] = {}
         for file in members:
             by_home.setdefault(home_of(file.path), _Group([], [])).files.append(file)
@@ -222,16 +222,17 @@ def _groups(files: Iterable[SourceFile], known: Mapping[str, SourceEntry]) -> li
     return groups
 
 
-def _home_finder(mains: Sequence[str], *, is_named: bool) -> Callable[[str], str]:
+def _home_finder(mains: AbstractSet[str], *, is_named: bool) -> Callable[[str], str]:
     """Gives the main file that a file belongs to. Where there is none, parts of one session are together, and
     those of which nothing names the session stay apart."""
+    ordered = sorted(mains)
 
     def home_of(path: str) -> str:
         if path in mains:
             return path
         if not mains:
             return "" if is_named else path
-        return max(mains, key=lambda main: _shared_folders(main, path))
+        return max(ordered, key=lambda main: _shared_folders(main, path))
 
     return home_of
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -50,7 +51,7 @@ def is_on_network(path: Path) -> bool:
     best, kind = "", ""
     for line in mounts:
         front, _, back = line.partition(" - ")
-        mounted = front.split(" ")[4].encode(errors="surrogateescape").decode("unicode_escape")
+        mounted = re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), front.split(" ")[4])
         if (place + "/").startswith(mounted.rstrip("/") + "/") and len(mounted) >= len(best):
             best, kind = mounted, back.split(" ")[0]
     return kind in _NETWORK

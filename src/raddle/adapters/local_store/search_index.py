@@ -85,7 +85,6 @@ class SearchIndex:
         """Let go of the file."""
         self._database.close()
 
-
     @property
     def notes(self) -> tuple[str, ...]:
         """What a person should know of how the index is kept."""
@@ -106,7 +105,6 @@ class SearchIndex:
         """Every thread is in: the index is whole."""
         with self._lock, self._database.writing():
             self._database.set_meta("rebuild", "")
-
 
     @contextlib.contextmanager
     def bulk(self) -> Iterator[Bulk]:
@@ -207,7 +205,6 @@ class SearchIndex:
         if number is not None:
             remove_thread(self._database.sql, number)
 
-
     def search(
         self,
         query: Query | str,
@@ -284,7 +281,6 @@ class SearchIndex:
         with self._lock, self._database.reading() as sql:
             return {thread_id for (thread_id,) in sql.execute("SELECT id FROM threads WHERE id IS NOT NULL")}
 
-
     def verify(self) -> list[str]:
         """What is wrong with it, in words; empty where all is well. Reads the whole index."""
         from raddle.adapters.local_store.search_health import problems_of  # noqa: PLC0415
@@ -303,7 +299,6 @@ class SearchIndex:
             self._database.sql.execute("VACUUM")
             self._database.write_back()
             self._writes += 1
-
 
     def _moment(self, now: int | None) -> int:
         return self._clock() if now is None else now

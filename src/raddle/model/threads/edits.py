@@ -71,7 +71,9 @@ class Editor:
             self._revive(path)
             changes.append((path, register, value))
         n = self._tick()  # once, and after a revival, which is a write of its own
-        written = {path: overwrite(register, n, self.author.device, value) for path, register, value in changes}
+        written = {
+            path: overwrite(register, n, self.author.device, value) for path, register, value in changes
+        }
         self._registers.update(written)
         self._take(Delta(registers=written))
 

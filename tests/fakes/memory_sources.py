@@ -182,7 +182,8 @@ class MemoryDisk:
         told: Links | None = None
         for path in paths:
             links = self.importer.links(self.states.get(path, b""))
-            told = links if told is None or links is None else told.joined(links)
+            if links is not None:
+                told = links if told is None else told.joined(links)
         return told
 
     def read(self, *, largest: int | None = None) -> list[SessionRead]:

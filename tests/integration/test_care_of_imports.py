@@ -89,3 +89,16 @@ def test_an_index_built_anew_holds_what_the_import_put_there(machine: Machine) -
         assert stores.listed(limit=None) == before
         assert stores.index.verify() == []
     assert len(machine.finds("relay")) == 1
+
+
+def test_an_index_built_anew_leaves_out_what_is_deleted_or_damaged(machine: Machine) -> None:
+    (thread_id,) = machine.finds("relay")
+    with machine.stores() as stores:
+        with stores.threads.create() as editor:
+            editor.append("user", "marimba")
+        with stores.threads.edit(editor.thread.id) as deleting:
+            deleting.delete()
+    (machine.folder / "data" / "threads" / f"{thread_id}.json").write_bytes(b"{")
+    with machine.stores() as stores:
+        assert rebuild_index(stores) == 0
+    assert machine.finds("marimba") == machine.finds("relay") == []

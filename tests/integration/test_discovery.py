@@ -85,6 +85,20 @@ def test_a_file_under_two_names_is_told_once(tmp_path: Path, projects: Path) -> 
     assert len(files(in_homes(tmp_path))) == 1
 
 
+def test_a_project_that_somebody_moved_and_linked_is_found_and_circles_end(
+    tmp_path: Path, projects: Path
+) -> None:
+    moved = tmp_path / "large disk" / "-kiln"
+    moved.parent.mkdir()
+    projects.rename(moved)
+    projects.symlink_to(moved)
+    (moved / "round").symlink_to(projects.parent)
+    (moved / "here").symlink_to(".")
+    (file,) = files(in_homes(tmp_path))
+    assert file.path == str(projects / f"{SESSION}.jsonl")
+    assert files(Discovery({}).at(AGENTS, str(projects.parent))) == []
+
+
 def test_what_is_known_and_unchanged_is_not_opened(tmp_path: Path, projects: Path) -> None:
     (file,) = files(in_homes(tmp_path))
     entry = SourceEntry(

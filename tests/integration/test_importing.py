@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import stat
 from pathlib import Path
 
 import pytest
 
+from raddle.config import load_config
+from raddle.model.errors import UserError
 from raddle.model.threads.codec import encode_thread
+from raddle.wiring import Stores
+from raddle.wiring.importing import dry_run, import_sessions
 from tests.builders_claude_code import (
     OTHER_SESSION,
     SESSION,
@@ -90,6 +95,42 @@ class TestOnce:
         }
         assert len(machine.finds("yes")) == 20
 
+    def test_words_come_to_the_index_in_any_number_of_pieces(
+        self, machine: Machine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("raddle.wiring.import_worker.ROWS_BYTES", 50)
+        machine.keep(a_session_with_everything())
+        machine.bring_in()
+        with machine.stores() as stores:
+            assert stores.index.verify() == []
+        assert len(machine.finds("bowls")) == 1
+
+    def test_a_thread_that_somebody_brings_meanwhile_is_joined(self, machine: Machine) -> None:
+        """A sync, for instance: between the reading of a session and the placing of its file."""
+        machine.keep(a_short_session())
+        machine.bring_in()
+        thread = machine.thread()
+        again = Machine(machine.folder / "again", home=machine.home)
+
+        def bring(done: int, total: int, messages: int) -> None:
+            with again.stores() as other:
+                other.threads.save(thread)
+                other.threads.append(thread.id, "user", "from elsewhere")
+
+        with again.stores() as stores:
+            import_sessions(stores, (), since=None, revive=False, progress=bring)
+        assert again.texts() == [*(message.content for message in thread.messages), "from elsewhere"]
+        assert again.finds("elsewhere") == [thread.id]
+
+    @pytest.mark.parametrize(
+        ("what", "since"), [(("cursor-of-tomorrow",), None), ((), "the day before"), (("",), None)]
+    )
+    def test_what_cannot_be_meant_is_refused(
+        self, machine: Machine, what: tuple[str, ...], since: str | None
+    ) -> None:
+        with pytest.raises(UserError):
+            machine.bring_in(*what, since=since)
+
     def test_nothing_is_written_where_the_agent_keeps_its_own(self, machine: Machine) -> None:
         machine.keep(a_short_session())
         before = {path: path.stat().st_mtime_ns for path in machine.home.rglob("*")}
@@ -101,8 +142,6 @@ class TestOnce:
         assert (report.agents, report.problems, report.threads) == ({}, [], 0)
 
     def test_a_look_at_what_would_be_read_stores_nothing(self, machine: Machine) -> None:
-        from raddle.wiring.importing import dry_run
-
         path = machine.keep(a_short_session())
         with machine.stores() as stores:
             (planned,) = dry_run(stores, (), since=None)
@@ -271,10 +310,6 @@ class TestSessionsAndFiles:
         machine.keep(a_short_session())
         elsewhere = tmp_path / "elsewhere"
         write(elsewhere / "projects" / "-p" / f"{OTHER_SESSION}.jsonl", a_talk(OTHER_SESSION, "hello").data)
-        from raddle.config import load_config
-        from raddle.wiring import Stores
-        from raddle.wiring.importing import import_sessions
-
         config = load_config({**machine.environment, "CLAUDE_CONFIG_DIR": str(elsewhere)})
         with Stores(config) as stores:
             import_sessions(stores, (), since=None, revive=False, progress=lambda *_: None)
@@ -297,8 +332,6 @@ class TestSessionsAndFiles:
             assert reasons(report) == ["no session of an agent that is known was found here"]
 
     def test_only_what_changed_since_is_read_with_all_its_session(self, machine: Machine) -> None:
-        import os
-
         old, new = a_talk(OTHER_SESSION, "old"), ClaudeSession()
         new.user("look")
         new.says(starts("c1", "find the shelf"), message="m1")

@@ -102,24 +102,23 @@ class TestGrowth:
         assert machine.thread().messages[1].usage is not None
         assert machine.finds("relay") == [only_thread(machine)]
 
-    def test_a_grown_session_that_cannot_go_on_is_read_in_bulk_where_it_is_large(
-        self, machine: Machine, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize("largest", [100, 2_000], ids=["much is new", "its state is lost"])
+    def test_a_large_session_that_has_to_be_read_whole_is_read_in_bulk(
+        self, machine: Machine, monkeypatch: pytest.MonkeyPatch, largest: int
     ) -> None:
         talk = a_session_with_everything()
         path = machine.keep(talk)
         machine.bring_in()
         with machine.stores() as stores, stores.threads.edit(only_thread(machine)) as editor:
             editor.rename("Mine")
-        monkeypatch.setattr("raddle.wiring.import_desk.LARGEST_GROWTH_BYTES", 100)
+        monkeypatch.setattr("raddle.wiring.import_desk.LARGEST_GROWTH_BYTES", largest)
         with machine.stores() as stores:
             (entry,) = stores.ledger.entries().values()
             stores.ledger.record([(entry, b"of another version")], [])
-        add(path, more_of(talk, "again"))
-        for attempt, expected in ((1, (0, 1, 0, 1)), (2, (0, 1, 0, 1))):
-            assert counts(machine.bring_in()) == expected
-            add(path, more_of(talk, f"and again {attempt}"))
-        machine.bring_in()
-        assert machine.texts()[-3:] == ["again", "and again 1", "and again 2"]
+        for words in ("again", "and again"):
+            add(path, more_of(talk, words))
+            assert counts(machine.bring_in()) == (0, 1, 0, 1)
+        assert machine.texts()[-2:] == ["again", "and again"]
         assert machine.thread().title == "Mine"
         assert machine.finds("Mine") == [only_thread(machine)]
         assert machine.source_of(path) == [path.read_bytes()]
@@ -240,6 +239,32 @@ class TestEditsOfAPerson:
         assert counts(machine.bring_in()) == (1, 0, 0, len(before) + 1)
         assert machine.texts() == [*before, "again"]
         assert machine.source_of(path) == [path.read_bytes()]
+
+    @pytest.mark.parametrize("lost", ["nothing", "ledger"])
+    def test_a_thread_that_is_damaged_costs_itself_and_is_made_again_from_its_source(
+        self, machine: Machine, lost: str
+    ) -> None:
+        talk, other = a_short_session(), ClaudeSession(OTHER_SESSION)
+        other.user("hello")
+        paths = [machine.keep(talk), machine.keep(other)]
+        machine.bring_in()
+        (thread_id,) = machine.finds("relay")
+        file = machine.folder / "data" / "threads" / f"{thread_id}.json"
+        before = file.read_bytes()
+        file.write_bytes(before[: len(before) // 2])
+        if lost == "ledger":
+            (machine.folder / "data" / "import-ledger.sqlite3").unlink()
+        for path in paths:
+            add(path, more_of(talk if path is paths[0] else other, "again"))
+        report = machine.bring_in()
+        assert [problem.path for problem in report.problems] == [str(paths[0])]
+        assert counts(report)[1] == 1
+        assert counts(machine.bring_in())[:2] == (1, 0)
+        with machine.stores() as stores:
+            found = [message.content for message in stores.threads.load(thread_id).messages]
+        assert found[-1] == "again"
+        assert "The relay is open." in found
+        assert machine.finds("relay") == [thread_id]
 
 
 class TestPlaces:

@@ -239,10 +239,11 @@ class TestMistakesOfOurOwn:
 
 
 class TestDisksAndProcesses:
+    @pytest.mark.parametrize("small", [0, 1 << 30])
     def test_a_disk_that_is_full_ends_the_import_with_one_error_and_the_next_one_completes(
-        self, machine: Machine, monkeypatch: pytest.MonkeyPatch
+        self, machine: Machine, monkeypatch: pytest.MonkeyPatch, small: int
     ) -> None:
-        monkeypatch.setattr("raddle.wiring.import_desk.SMALL_BYTES", 0)
+        monkeypatch.setattr("raddle.wiring.import_desk.SMALL_BYTES", small)
         for number in range(6):
             machine.keep(a_talk(f"{number:08d}-0000-4000-8000-000000000000", f"question {number}"))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 from pathlib import Path
 
@@ -182,6 +183,19 @@ class TestWhatComesLater:
         assert machine.orphans() == set()
         assert machine.bring_in().threads == 0
 
+    def test_nor_by_a_file_that_held_another_session_before(self, machine: Machine) -> None:
+        machine.keep(a_talk())
+        other = a_talk(OTHER_SESSION, "glockenspiel")
+        path = machine.file("talk.jsonl", "-p")
+        write(path, other.data)
+        machine.bring_in()
+        purge(machine, thread_of(machine))
+        write(path, a_talk().data)
+        report = machine.bring_in()
+        assert [one.path for one in report.left_out] == [str(path)]
+        assert b"marimba" not in machine.everything_stored()
+        assert machine.finds("glockenspiel") == [machine.thread().id]
+
     @pytest.mark.parametrize("grown", [False, True])
     def test_revive_brings_it_back_whole_and_it_grows_again(self, machine: Machine, *, grown: bool) -> None:
         talk = a_talk()
@@ -265,3 +279,19 @@ class TestWhatWasTakenBack:
         assert machine.source_of(path) == []
         assert "marimba" in machine.texts()
         assert PICTURE in machine.everything_stored()
+
+    def test_of_a_whole_thread_file_no_byte_is_kept_any_more_either(self, machine: Machine) -> None:
+        thread_id = "T-018e2b3c-4d5e-7f8a-9b0c-1d2e3f4a5b6c"
+        path = machine.home / ".local/share/loom/threads" / f"{thread_id}.json"
+        turns = [{"role": "user", "content": "look"}, {"role": "user", "content": "marimba"}]
+        for count in (2, 3):
+            messages = [*turns, {"role": "user", "content": "again"}][:count]
+            write(path, json.dumps({"id": thread_id, "conversation": {"messages": messages}}).encode())
+            machine.bring_in()
+            if count == 2:
+                with machine.stores() as stores:
+                    with stores.threads.edit(thread_id) as editor:
+                        editor.undo()
+                    purge_removed(stores, thread_id)
+        assert b"again" in machine.everything_stored()
+        assert machine.source_of(path) == []

@@ -124,6 +124,13 @@ def test_a_part_belongs_to_a_main_file_that_only_the_ledger_knows() -> None:
     assert (session.known, session.is_new) == (("/p/s.jsonl",), False)
 
 
+def test_a_part_of_another_main_file_of_that_name_is_none_of_this_ones() -> None:
+    gone, part = a_file("/gone/s.jsonl"), a_file("/gone/s/subagents/agent-a.jsonl", is_main=False)
+    before = known(an_entry(gone), an_entry(part, is_unplaced=True))
+    (session,) = plan_import([a_file("/here/s.jsonl")], before, NO_RULES).sessions
+    assert (session.known, session.unplaced, session.is_new) == ((), (), True)
+
+
 def test_a_part_that_waits_for_its_place_is_named_when_its_session_changes() -> None:
     part = a_file("/p/s/subagents/agent-a.jsonl", is_main=False)
     before = known(an_entry(a_file()), an_entry(part, is_unplaced=True))

@@ -277,6 +277,16 @@ class TestParts:
         assert disk.opened == [path]
         assert self.places(disk) == ("c1", "c2")
 
+    def test_a_lost_state_of_one_file_takes_no_other_files_links_with_it(self, disk: MemoryDisk) -> None:
+        main, outer, inner = self.a_tree_of_agents()
+        disk.put(MAIN, main.data)
+        path = disk.put(f"{PARTS}/agent-{inner.agent}.jsonl", inner.data)
+        disk.read()
+        disk.states[path] = b""
+        disk.put(f"{PARTS}/agent-{outer.agent}.jsonl", outer.data)
+        disk.read()
+        assert self.places(disk) == ("c1", "c2")
+
     def test_a_part_goes_on_where_it_ended_and_stays_in_its_place(self, disk: MemoryDisk) -> None:
         main, outer, _ = self.a_tree_of_agents()
         disk.put(MAIN, main.data)
@@ -348,6 +358,20 @@ class TestDamage:
         disk.unreadable.clear()
         disk.read()
         assert "It is shelf 4." in disk.texts()
+
+    def test_a_part_that_goes_away_before_it_is_placed_costs_itself(self, disk: MemoryDisk) -> None:
+        main, part = ClaudeSession(), a_sub_agent()
+        main.user("look")
+        main.says(starts("c1", "find the shelf"), message="m1")
+        disk.put(MAIN, lines_of(main, 1))
+        path = disk.put(f"{PARTS}/agent-{part.agent}.jsonl", part.data)
+        disk.read()
+        disk.unreadable.add(path)
+        disk.put(MAIN, main.data)
+        (told,) = disk.read()
+        assert [problem.path for problem in told.problems] == [path]
+        assert disk.entries[path].is_unplaced
+        assert "look" in disk.texts()
 
     def test_a_file_of_another_agent_is_named_and_nothing_of_it_kept(self, disk: MemoryDisk) -> None:
         data = b'{"type":"session_meta","payload":{"id":"x","cwd":"/w"}}\n'

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import itertools
 import multiprocessing
 import multiprocessing.connection
 import os
+import queue
 import signal
 import sys
+import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -25,6 +28,10 @@ Work = Callable[[bytes, Callable[[bytes], None]], None]
 is pickled on macOS)."""
 
 _DONE = b""
+_TASKS_AT_HAND = 2
+"""How many tasks a worker is given ahead, so that it never waits for a parent that is writing."""
+_ANSWERS_AT_HAND = 4
+"""How many answers of a worker may wait for the parent before the worker does."""
 
 
 def answers(work: Work, tasks: Iterable[bytes], *, processes: int) -> Generator[bytes, None, None]:
@@ -40,11 +47,9 @@ def answers(work: Work, tasks: Iterable[bytes], *, processes: int) -> Generator[
     context = multiprocessing.get_context("fork") if forks else multiprocessing.get_context("spawn")
     waiting = iter(tasks)
     workers: dict[Connection, BaseProcess] = {}
+    given: dict[Connection, int] = {}
     try:
-        for _ in range(processes):
-            task = next(waiting, None)
-            if task is None:
-                break
+        for task in itertools.islice(waiting, processes):
             here, there = context.Pipe()
             process = context.Process(
                 target=_serve, args=(there, work, [*workers, here] if forks else []), daemon=True
@@ -53,7 +58,12 @@ def answers(work: Work, tasks: Iterable[bytes], *, processes: int) -> Generator[
             there.close()
             workers[here] = process
             _hand_over(here, task, process)
-        yield from _collect(workers, waiting)
+            given[here] = 1
+        for _ in range(1, _TASKS_AT_HAND):
+            for connection, task in zip(workers, waiting, strict=False):
+                _hand_over(connection, task, workers[connection])
+                given[connection] += 1
+        yield from _collect(workers, given, waiting)
     finally:
         for connection, worker in workers.items():
             connection.close()
@@ -68,9 +78,11 @@ def _here(work: Work, tasks: Iterable[bytes]) -> Iterator[bytes]:
         yield from given
 
 
-def _collect(workers: dict[Connection, BaseProcess], waiting: Iterator[bytes]) -> Iterator[bytes]:
-    busy = list(workers)
-    while busy:
+def _collect(
+    workers: dict[Connection, BaseProcess], given: dict[Connection, int], waiting: Iterator[bytes]
+) -> Iterator[bytes]:
+    """Answers as they come; `given` counts the tasks each worker has in hand."""
+    while busy := [connection for connection, count in given.items() if count]:
         for ready in multiprocessing.connection.wait(busy):
             assert isinstance(ready, Connection)
             try:
@@ -82,7 +94,7 @@ def _collect(workers: dict[Connection, BaseProcess], waiting: Iterator[bytes]) -
                 continue
             task = next(waiting, None)
             if task is None:
-                busy.remove(ready)
+                given[ready] -= 1
             else:
                 _hand_over(ready, task, workers[ready])
 
@@ -112,14 +124,47 @@ def _serve(connection: Connection, work: Work, inherited: list[Connection]) -> N
     if inherited:
         _let_go_of_all_but(connection.fileno())
     gc.disable()
+    outbox = _Outbox(connection)
+    outbox.start()
     try:
         while True:
             task = connection.recv_bytes()
-            work(task, connection.send_bytes)
-            connection.send_bytes(_DONE)
+            work(task, outbox.send)
+            outbox.send(_DONE)
             gc.collect(0)
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return  # the parent is gone, or wants no more
+
+
+class _Outbox(threading.Thread):
+    """Sends a worker's answers, so that it goes on while the parent is busy with those before.
+
+    Without it both workers stand still whenever the parent writes, and one of two cores has nothing to do.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(daemon=True)
+        self._connection = connection
+        self._waiting: queue.Queue[bytes] = queue.Queue(_ANSWERS_AT_HAND)
+        self._is_broken = False
+
+    def send(self, answer: bytes) -> None:
+        """Send it soon. BrokenPipeError where the parent wants no more."""
+        while not self._is_broken:
+            try:
+                self._waiting.put(answer, timeout=1)
+            except queue.Full:
+                continue
+            return
+        raise BrokenPipeError
+
+    def run(self) -> None:
+        """Send what waits, until the parent is gone."""
+        try:
+            while True:
+                self._connection.send_bytes(self._waiting.get())
+        except OSError:
+            self._is_broken = True
 
 
 def _let_go_of_all_but(kept: int) -> None:

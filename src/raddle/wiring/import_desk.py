@@ -1,7 +1,7 @@
 """The desk of an import: the one place where blobs, threads, index and ledger are written in one go.
 
 Their order (blobs, thread files, index, ledger) is what makes a crash harmless. Between thread files and index
-the threads that are on their way are noted (`_Placing`), so that a search finds them even then.
+the threads that are on their way are noted (`_place_new`), so that a search finds them even then.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import functools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from typing import NamedTuple
 
 import msgspec
 
 from raddle.actions.importing.importer import Links, Taken, Write
+from raddle.actions.importing.joining import news_of
 from raddle.actions.importing.registry import importer_of
 from raddle.actions.importing.run import Converted
-from raddle.actions.importing.run_plan import SessionPlan, SourceEntry, Task
+from raddle.actions.importing.run_plan import FileProblem, SessionPlan, SourceEntry, Task
 from raddle.actions.importing.session import LARGEST_GROWTH_BYTES, read_session
 from raddle.actions.importing.source_reading import Sources
 from raddle.actions.ports import Placed
@@ -31,11 +31,9 @@ from raddle.adapters.local_store.search_dirty import Taken as Marks
 from raddle.adapters.local_store.search_dirty import drop_taken, mark_dirty
 from raddle.adapters.local_store.thread_files import ThreadFiles
 from raddle.adapters.workers import answers
-from raddle.model.errors import NotFound, StorageError
+from raddle.model.errors import NotFound, RaddleError, StorageError
 from raddle.model.threads.codec import decode_file
-from raddle.model.threads.delta import Delta
-from raddle.model.threads.edits import imported_registers
-from raddle.model.threads.message import Message, changed
+from raddle.model.threads.message import Message
 from raddle.model.threads.thread import Thread, join_messages
 from raddle.wiring import Stores
 from raddle.wiring.import_worker import (
@@ -88,6 +86,8 @@ class ImportDesk:
         self._new: set[str] = set()
         self._placing: set[str] = set()
         self._dropped: set[str] = set()
+        self._holds_purged_words = False
+        """Does the index, in pages that are only marked as free, hold words that were purged?"""
         self._bulk: Bulk | None = None
         self._files = ThreadFileJoins(stores, self._threads, known.get, self._purged)
 
@@ -147,6 +147,8 @@ class ImportDesk:
     def _done(self, done: Done, bulk: Bulk) -> Converted:
         """A thread that is there keeps what the index has of it, until what is new has joined."""
         converted = done.converted
+        if converted.left_out or converted.thread_id in self._without_bytes:
+            self._holds_purged_words = True
         if done.summary is None or converted.thread_id in self._there:
             bulk.forget(converted.plan.key)
         else:
@@ -168,7 +170,7 @@ class ImportDesk:
             )
         for converted in batch:
             if converted.plan.key not in placed:
-                placed[converted.plan.key] = self._join_prepared(converted)
+                placed[converted.plan.key] = self._join_or_tell(converted)
             self._revive(converted.thread_id)
         return [placed[converted.plan.key] for converted in batch]
 
@@ -191,6 +193,14 @@ class ImportDesk:
         drop_taken(Marks((), (marks,)))
         self._placing = set()
         return placed
+
+    def _join_or_tell(self, converted: Converted) -> Converted:
+        """A thread that is there and cannot be read costs its session, not the batch."""
+        try:
+            return self._join_prepared(converted)
+        except RaddleError as error:
+            problem = FileProblem(path=converted.plan.files[0].path, reason=error.message)
+            return Converted(plan=converted.plan, thread_id="", problems=(problem,))
 
     def _join_prepared(self, converted: Converted) -> Converted:
         """What was prepared, into the thread that is there; registers as an importer writes them."""
@@ -257,7 +267,7 @@ class ImportDesk:
     ) -> Converted:
         """`messages` and `writes` in the session's thread. `put`: attachments that were stored for them; what no
         message shows (the words were purged meanwhile, or another form won) goes again."""
-        news = _news(stored.thread(converted.thread_id), messages, writes, moved)
+        news = news_of(stored.thread(converted.thread_id), messages, writes, moved)
         stored.forget()  # or a large thread would be held twice: the store loads it under its lock
         self._dropped |= put - news.shown
         has_news = join_noted(self._stores, self._threads, converted.thread_id, news.delta)
@@ -275,9 +285,10 @@ class ImportDesk:
         return msgspec.structs.replace(converted, files=files, dropped=())
 
     def tidy(self) -> None:
-        """At the end: drop the blobs that were stored on the way and that nothing names."""
+        """At the end: drop the blobs that were stored on the way and that nothing names, and words of purged turns."""
         drop_blobs(self._stores, self._dropped)
-        self._dropped.clear()
+        if self._holds_purged_words:
+            self._stores.index.optimize()
 
     def _revive(self, thread_id: str) -> None:
         if thread_id in self._to_revive:
@@ -301,54 +312,9 @@ class ImportDesk:
         told: Links | None = None
         for path in session.known:
             links = importer.links(self._stores.ledger.state_of(path) or b"")
-            told = links if told is None or links is None else told.joined(links)
+            if links is not None:
+                told = links if told is None else told.joined(links)
         return told
-
-
-class _News(NamedTuple):
-    """What a reading adds to a thread. `new`: messages that were not there; `shown`: attachments that are shown."""
-
-    delta: Delta
-    new: int
-    shown: set[str]
-    is_first: bool
-
-
-def _news(
-    thread: Thread | None, messages: Iterable[Message], writes: Iterable[Write], moved: AbstractSet[str]
-) -> _News:
-    """`moved`: ids of messages that are read anew, since their place became known."""
-    known = Thread("") if thread is None else thread
-    news: list[Message] = []
-    shown: set[str] = set()
-    new = 0
-    for message in messages:
-        before = known.tree.get(message.id)
-        stands = message if before is None else join_messages(before, message)
-        if before is not None and stands is before and message.id in moved:
-            stands = _moved(before, message)
-        if stands is not before:
-            news.append(stands)
-            new += before is None
-        shown.update(attachment.sha256 for attachment in stands.attachments)
-    registers = imported_registers(known.registers, writes)
-    delta = Delta(
-        version=max(known.version, 1),
-        messages=tuple(news),
-        registers={
-            path: register
-            for path, register in registers.items()
-            if register is not known.registers.get(path)
-        },
-    )
-    return _News(delta, new, shown, is_first=thread is None)
-
-
-def _moved(before: Message, message: Message) -> Message:
-    """A sub-agent's message whose place became known; its earlier form would win by its earlier order."""
-    if before.is_purged or (before.parent_id, before.order) == (message.parent_id, message.order):
-        return before
-    return changed(message, rev=before.rev + 1)
 
 
 class _JoinSink(BlobSink):

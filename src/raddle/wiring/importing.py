@@ -62,19 +62,24 @@ def import_sessions(
 
     `revive`: threads that were purged may come back. StorageError while another import is running.
     """
-    with import_lock(stores), contextlib.ExitStack() as stack:
-        stores.blobs.sweep()
-        for folder in (stores.paths.data_dir, stores.paths.threads_dir):
-            sweep_temporaries(folder)
-        for thread_id in unfinished_purges(stores):
-            finish_purge(stores, thread_id)
+    with import_lock(stores):
+        _clear_away(stores)
         known = _known(stores, revive=revive)
         plan = _plan(stores, what, known, since=since, revive=revive)
         make_folder(stores.paths.threads_dir)
-        desk = ImportDesk(stores, stack, known, revive=revive)
-        report = run_import(plan, stores.ledger, desk, progress)
-        desk.tidy()
-        return report
+        with contextlib.ExitStack() as stack:
+            desk = ImportDesk(stores, stack, known, revive=revive)
+            stack.callback(desk.tidy)  # also where the run breaks off: what must not stay does not
+            return run_import(plan, stores.ledger, desk, progress)
+
+
+def _clear_away(stores: Stores) -> None:
+    """What processes that were killed left half-made or half-erased."""
+    stores.blobs.sweep()
+    for folder in (stores.paths.data_dir, stores.paths.threads_dir):
+        sweep_temporaries(folder)
+    for thread_id in unfinished_purges(stores):
+        finish_purge(stores, thread_id)
 
 
 def _known(stores: Stores, *, revive: bool) -> dict[str, SourceEntry]:

@@ -33,8 +33,9 @@ class Rules(Struct, frozen=True, kw_only=True):
 
     def makes_private(self, workspace: str | None, remote: str | None) -> bool:
         """Does a rule make threads of this workspace or repository private?"""
-        return any(_matches(workspace, glob) for glob in self.private_workspaces if workspace) or any(
-            _matches(remote, glob) for glob in self.private_remotes if remote
+        return bool(
+            (workspace and any(_matches(workspace, glob) for glob in self.private_workspaces))
+            or (remote and any(_matches(remote, glob) for glob in self.private_remotes))
         )
 
 
@@ -77,9 +78,7 @@ def _text(literal: bytes) -> str:
         return ""
 
 
-def _matches(name: str | None, glob: str) -> bool:
+def _matches(name: str, glob: str) -> bool:
     """A glob names a folder and all that lies below it, with or without `/**`; `*` also crosses slashes."""
-    if name is None:
-        return False
     pattern = glob.rstrip("/").removesuffix("/**") or "/"
     return fnmatchcase(name, pattern) or fnmatchcase(name, pattern.rstrip("/") + "/*")

@@ -16,7 +16,7 @@ from raddle.actions.importing.importer import Home, Place, SourceName
 from raddle.actions.importing.run_plan import FileProblem, SourceEntry, SourceFile
 from raddle.actions.importing.source_reading import SourceError
 from raddle.adapters.agent_homes.source_bytes import first_bytes, first_lines, source_error
-from raddle.adapters.agent_homes.walking import Entry, problem_of, walk
+from raddle.adapters.agent_homes.walking import Entry, Walk, problem_of
 from raddle.model.errors import NotFound
 
 _HEAD_BYTES = 1 << 16
@@ -87,7 +87,7 @@ class Discovery:
                     yield folder
                     continue
                 for pattern in agent.home.patterns:
-                    for one in walk(str(folder), pattern, self._left_alone):
+                    for one in Walk(left_alone=self._left_alone).find(str(folder), pattern):
                         yield from self._placed(one, (agent,), str(folder))
 
     def at(self, agents: Iterable[Agent], path: str) -> Found:
@@ -121,7 +121,8 @@ class Discovery:
             yield Entry(str(root), status)
             return
         for suffix in dict.fromkeys(agent.home.suffix for agent in agents):
-            yield from walk(str(root), f"**/*{suffix}", self._left_alone)
+            walk = Walk(left_alone=self._left_alone, follows=False)
+            yield from walk.find(str(root), f"**/*{suffix}")
 
     def _placed(self, one: Entry | FileProblem, agents: Iterable[Agent], root: str) -> Found:
         """The file as the first of `agents` that knows it places it; nothing where none does."""

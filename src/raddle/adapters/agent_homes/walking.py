@@ -1,7 +1,7 @@
 """Walks the folders of another agent, by pattern; what cannot be read there is told, never passed over.
 
-The only place that lists foreign folders: it follows no link round in a circle, opens nothing, and says of
-each thing that bears a session's name and is no file what it is instead.
+The only place that lists foreign folders: it follows no link twice, opens no file, and says of each thing that
+bears a session's name and is no file what it is instead.
 """
 
 from __future__ import annotations
@@ -25,31 +25,53 @@ class Entry(Struct, frozen=True):
     stat: os.stat_result
 
 
-def walk(
-    folder: str, pattern: str, left_alone: os.stat_result | None = None
-) -> Iterator[Entry | FileProblem]:
-    """What `pattern` names below `folder`, by name: `*` within a name, `**` for any folders, also none.
+class Walk:
+    """Walks through the folders of a home, or below a folder that a person named.
 
-    `left_alone`: a folder that is not entered.
+    `left_alone`: a folder that is not entered. `follows`: are links to folders followed, too? Each is then
+    followed once, so that those which lead round in a circle end.
     """
-    return _walk(folder, pattern.split("/"), left_alone)
 
+    def __init__(self, *, left_alone: os.stat_result | None = None, follows: bool = True) -> None:
+        self._left_alone = left_alone
+        self._follows = follows
+        self._followed: set[tuple[int, int]] = set()
 
-def _walk(folder: str, parts: list[str], left_alone: os.stat_result | None) -> Iterator[Entry | FileProblem]:
-    entries = _scan(folder)
-    if isinstance(entries, FileProblem):
-        yield entries
-        return
-    is_deep = parts[0] == "**"
-    part, rest = (parts[1], parts[2:]) if is_deep else (parts[0], parts[1:])
-    for entry in entries:
-        fits = fnmatchcase(entry.name, part)
-        if is_deep and _is_folder(entry, left_alone, follows=False):
-            yield from _walk(entry.path, parts, left_alone)
-        if fits and not rest:
-            yield from _file(entry)
-        elif fits and _is_folder(entry, left_alone, follows=True):
-            yield from _walk(entry.path, rest, left_alone)
+    def find(self, folder: str, pattern: str) -> Iterator[Entry | FileProblem]:
+        """What `pattern` names below `folder`, by name: `*` within a name, `**` for any folders, also none."""
+        return self._find(folder, pattern.split("/"))
+
+    def _find(self, folder: str, parts: list[str]) -> Iterator[Entry | FileProblem]:
+        entries = _scan(folder)
+        if isinstance(entries, FileProblem):
+            yield entries
+            return
+        is_deep = parts[0] == "**"
+        part, rest = (parts[1], parts[2:]) if is_deep else (parts[0], parts[1:])
+        for entry in entries:
+            fits = fnmatchcase(entry.name, part)
+            if fits and not rest:
+                yield from _file(entry)
+            if (is_deep or (fits and rest)) and self._enters(entry):
+                yield from self._find(entry.path, parts if is_deep else rest)
+
+    def _enters(self, entry: os.DirEntry[str]) -> bool:
+        """Is it a folder to go into?"""
+        try:
+            if entry.is_dir(follow_symlinks=False):
+                return not self._is_left_alone(entry)
+            if not (self._follows and entry.is_symlink() and entry.is_dir()):
+                return False
+            status = entry.stat()
+        except OSError:
+            return False  # a link that leads nowhere; one that bears a session's name is told as a file
+        key = (status.st_dev, status.st_ino)
+        is_new = key not in self._followed
+        self._followed.add(key)
+        return is_new and not self._is_left_alone(entry)
+
+    def _is_left_alone(self, entry: os.DirEntry[str]) -> bool:
+        return self._left_alone is not None and os.path.samestat(entry.stat(), self._left_alone)
 
 
 def _scan(folder: str) -> list[os.DirEntry[str]] | FileProblem:
@@ -61,16 +83,6 @@ def _scan(folder: str) -> list[os.DirEntry[str]] | FileProblem:
         return []
     except OSError as error:
         return problem_of(error, folder)
-
-
-def _is_folder(entry: os.DirEntry[str], left_alone: os.stat_result | None, *, follows: bool) -> bool:
-    try:
-        if not entry.is_dir(follow_symlinks=follows):
-            return False
-        is_left = left_alone is not None and entry.inode() == left_alone.st_ino
-        return not (is_left and left_alone is not None and os.path.samestat(entry.stat(), left_alone))
-    except OSError:
-        return False  # a link that leads nowhere; one that bears a session's name is told as a file
 
 
 def _file(entry: os.DirEntry[str]) -> Iterator[Entry | FileProblem]:

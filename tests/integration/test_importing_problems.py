@@ -122,14 +122,12 @@ class TestLines:
 
 class TestFiles:
     def test_a_session_of_another_agent_is_named_and_nothing_of_it_kept(self, machine: Machine) -> None:
-        codex = (
-            b'{"timestamp":"2026-01-01T00:00:00Z","type":"session_meta","payload":{"id":"x","cwd":"/w"}}\n'
-        )
+        codex = b'{"type":"session_meta","payload":{"id":"x","cwd":"/w"}}\n}{\n'
         write(machine.file(f"{OTHER_SESSION}.jsonl"), codex)
         machine.keep(a_short_session())
         report = machine.bring_in()
         assert counts(report)[0] == 1
-        assert any("codex" in reason for reason in reasons(report))
+        assert reasons(report) == ["this is a session of codex, not of Claude Code: not read here"]
         assert machine.orphans() == set()
         assert b'"session_meta"' not in machine.everything_stored()
 

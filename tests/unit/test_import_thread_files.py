@@ -42,6 +42,7 @@ def stored(data: bytes) -> Thread:
         (b'{\n  "conversation": {"messages"', "loom"),
         (b'{"id": "one", "subject": "x", "created": 1', "quorum"),
         (b'{"id": "T-018e2b3c-4d5e-7f8a-9b0c-1d2e3f4a5b6c", "subject": "x", "conversation": {}', "loom"),
+        (b'{"sessionId": "x", "messages": [{"thoughts": [{"subject": "x"}]}]}', ""),
         (b'{"name": "package"}', ""),
         (b"", ""),
     ],

@@ -277,14 +277,15 @@ def private_writes(n: int) -> tuple[Write, Write]:
 
 def converted_of(importer: Importer, plan: SessionPlan, read: SessionRead) -> Converted:
     """What was read, as the run wants it, but for what it did to a thread."""
-    problems = list(read.problems)
-    if read.other_agent:
+    problems, files = list(read.problems), read.files
+    if read.other_agent:  # that says it all: what its lines look like to the wrong reader is noise
+        files = tuple(msgspec.structs.replace(file, problems=()) for file in files)
         reason = f"this is a session of {read.other_agent}, not of {importer.label}: not read here"
         problems.append(FileProblem(path=plan.files[0].path, reason=reason))
     return Converted(
         plan=plan,
         thread_id=read.thread_id,
-        files=read.files,
+        files=files,
         problems=tuple(problems),
         dropped=read.dropped,
     )

@@ -52,7 +52,8 @@ class ThreadFileAgent(Struct, frozen=True, kw_only=True):
 
     def place(self, source: SourceName, head: bytes) -> Place | None:
         """The file's own session, where it looks like a thread of this program."""
-        is_quorum = _QUORUM_HEAD.search(head) is not None and b'"conversation"' not in head
+        before_messages = head.partition(b'"messages"')[0]  # in them anything may stand
+        is_quorum = _QUORUM_HEAD.search(before_messages) is not None and b'"conversation"' not in head
         is_ours = is_quorum if self.agent == QUORUM else not is_quorum and _LOOM_HEAD.search(head) is not None
         return Place(session="/".join((*source.folders, source.name))) if is_ours else None
 

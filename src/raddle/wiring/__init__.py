@@ -124,6 +124,7 @@ class Stores:
             self.paths,
             self.locks,
             self.author,
+            changing=self.mark_dirty,
             changed=self.mark_dirty,
             report=self.report,
         )

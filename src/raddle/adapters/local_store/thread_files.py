@@ -51,8 +51,10 @@ def _nothing(_: Any) -> None:
 class ThreadFiles:
     """A `ThreadStore` and `ThreadShelf` on the local disk.
 
-    `changed` is called with a thread's id after each write, when its lock is free again; `report` with
-    whatever was found damaged or had to be mended. Several threads of a process may share one.
+    `changing` is called with a thread's id before the first byte of a write, `changed` after each write, when
+    its lock is free again: who keeps something derived of threads learns of a write even where the process dies
+    in it. `report` gets whatever was found damaged or had to be mended. Several threads of a process may share
+    one.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class ThreadFiles:
         locks: LockFiles,
         author: Author,
         *,
+        changing: Callable[[str], None] = _nothing,
         changed: Callable[[str], None] = _nothing,
         report: Report = _nothing,
     ) -> None:
@@ -70,7 +73,7 @@ class ThreadFiles:
         self._hook = changed
         self._report = report
         self._reading = ThreadReading(paths, author, report)
-        self._writing = ThreadWriting(paths, author, self._reading, report)
+        self._writing = ThreadWriting(paths, author, self._reading, report, changing)
         self._open = _OpenEdits()
         self._is_swept = False
 

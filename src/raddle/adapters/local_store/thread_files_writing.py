@@ -49,11 +49,19 @@ T = TypeVar("T")
 class ThreadWriting:
     """Writes threads by whole ids, each under its lock, which the caller holds."""
 
-    def __init__(self, paths: Paths, author: Author, reading: ThreadReading, report: Report) -> None:
+    def __init__(
+        self,
+        paths: Paths,
+        author: Author,
+        reading: ThreadReading,
+        report: Report,
+        changing: Callable[[str], None],
+    ) -> None:
         self._paths = paths
         self._author = author
         self._reading = reading
         self._report = report
+        self._changing = changing
 
     def exists(self, thread_id: str) -> bool:
         """Is there a thread file, or the earlier revision of one?"""
@@ -76,6 +84,7 @@ class ThreadWriting:
             thread.join(whole)
             data = encode_thread(thread)
         make_folder(files.json.parent)
+        self._changing(thread.id)
         write_atomic(files.json, data)
         if len(data) > SMALL_JOURNAL_BYTES:
             keep_first_revision(files, data)
@@ -142,6 +151,7 @@ class ThreadWriting:
         return result, not delta.is_empty
 
     def _append(self, files: Files, line: Line, *, end: int, size: int) -> int:
+        self._changing(line.id)
         try:
             return append_line(files.journal, line, end=end, size=size)
         except UnicodeEncodeError:

@@ -45,7 +45,7 @@ format: setup ## lay the code out and mend what a tool can mend
 	@$(BIN)/ruff check --fix .
 
 soak: setup ## run the long tests, with many more examples
-	@RADDLE_HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -m soak $(ARGS)
+	@RADDLE_HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -m soak --timeout 0 $(ARGS)
 
 bench: setup ## measure (ARGS=… goes to the benchmark)
 	@$(BIN)/python -m bench $(ARGS)

@@ -187,6 +187,8 @@ def test_readers_see_whole_records_while_another_process_writes(path: Path) -> N
                 os.write(tell, b".")
 
     child = start_child(write)
+    os.close(asked)
+    os.close(tell)  # so that a child that dies is heard of here
     with ImportLedger(path) as ledger:
         for number in range(1, 40):
             os.write(ask, bytes([number]))
@@ -194,7 +196,7 @@ def test_readers_see_whole_records_while_another_process_writes(path: Path) -> N
                 entries = ledger.entries()
                 seen = {entry.read_to for entry in entries.values()}
                 assert (len(entries), seen) in ((0, set()), (2, {number - 1}), (2, {number}))
-            os.read(told, 1)
+            assert os.read(told, 1) == b"."
             assert {entry.read_to for entry in ledger.entries().values()} == {number}
     os.write(ask, b"\0")
     child.join()

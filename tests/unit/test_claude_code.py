@@ -175,6 +175,12 @@ def test_a_field_of_an_unknown_shape_costs_that_field_and_no_other_line(damage: 
     assert [problem.line for problem in reading.problems] in ([5], [])
 
 
+def test_what_is_told_of_an_unknown_line_repeats_no_secret() -> None:
+    told = " ".join(problem.reason for problem in imported(b'{"type":"sk-ant-A1b2C3d4E5"}\n').problems)
+    assert "not known" in told
+    assert "sk-ant" not in told
+
+
 def test_a_kind_of_line_that_is_not_known_is_told_once() -> None:
     session = a_short_session()
     for _ in range(3):

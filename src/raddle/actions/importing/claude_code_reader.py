@@ -7,6 +7,7 @@ from its end. A state is bounded: some 40 kB, and for each of 512 calls that sta
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -52,6 +53,8 @@ _BOOKKEEPING = frozenset(
     ).split()
 )
 _COUNTED = 256
+_KIND = re.compile(r"[a-z]+(?:[-_][a-z]+)*\Z")
+"""How a kind of line is spelt. What is spelt otherwise may be anything, a secret too, and is not repeated."""
 _LINES_TO_SNIFF = 20
 
 
@@ -284,7 +287,8 @@ class ClaudeCodeReader:
         if self._other_agent:
             self._records.report(f"a session of {self._other_agent}, not of Claude Code")
         else:
-            self._records.report(f"a kind of line that is not known: {kind[:40]!r}")
+            named = repr(kind) if _KIND.match(kind) else "one whose name is no plain word"
+            self._records.report(f"a kind of line that is not known: {named}")
 
     def _time(self, text: str) -> int | None:
         """A line's time in microseconds. `2026-01-15T23:23:50.402Z`, as nearly all are, takes no parser."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -9,8 +10,10 @@ import pytest
 
 from raddle.actions.ports import Finding
 from raddle.wiring.care import check, rebuild_index
+from raddle.wiring.purging import purge_thread
 from tests.builders_claude_code import a_short_session
 from tests.builders_import import Machine, counts
+from tests.file_events import deaths_of
 
 
 @pytest.fixture
@@ -80,6 +83,27 @@ def test_a_ledger_that_cannot_be_read_is_a_finding_and_no_obstacle(machine: Mach
     path.unlink()
     assert counts(machine.bring_in()) == (0, 0, 1, 0)
     assert findings(machine) == []
+
+
+@pytest.mark.parametrize("how", ["doctor", "purge"])
+def test_what_a_killed_import_left_half_made_goes_at_once(tmp_path: Path, how: str) -> None:
+    machine = Machine(tmp_path)
+    machine.keep(a_short_session())
+    left = 0
+    for _ in deaths_of(machine.bring_in):
+        half_made = list((machine.folder / "data").rglob(".raddle-*.tmp"))
+        left += len(half_made)
+        if how == "doctor":
+            assert len([one for one in findings(machine) if "half-made" in one.what]) == len(half_made)
+            findings(machine, fix=True)
+        else:
+            with machine.stores() as stores, stores.threads.create() as editor:
+                editor.append("user", "marimba")
+            with machine.stores() as stores:
+                purge_thread(stores, editor.thread.id)
+        assert list((machine.folder / "data").rglob(".raddle-*.tmp")) == []
+        shutil.rmtree(machine.folder / "data")
+    assert left
 
 
 def test_an_index_built_anew_holds_what_the_import_put_there(machine: Machine) -> None:

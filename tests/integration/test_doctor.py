@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from raddle.actions.ports import Finding
-from raddle.adapters.local_store.doctor import examine
+from raddle.adapters.files import NewFile
+from raddle.adapters.local_store.doctor import Beside, examine
 from raddle.adapters.local_store.journal import read_journal
 from raddle.adapters.locks import LockFiles
+from raddle.model.errors import BrokenFormat
 from raddle.model.threads.codec import encode_thread
 from raddle.model.threads.delta import Delta
 from tests.builders import a_line, a_message, a_thread, texts
 from tests.builders_store import a_store, a_writer, begin, equal, files_in, grow_old, paths_in
+from tests.modes import bound_by_modes
 
+NOTHING = Beside()
 OTHER_ID = "T-018e2b3c-0000-7000-8000-000000000000"
 
 
-def doctor(folder: Path, *, fix: bool = False, changed: list[str] | None = None) -> list[Finding]:
+def doctor(
+    folder: Path, *, fix: bool = False, changed: list[str] | None = None, beside: Beside = NOTHING
+) -> list[Finding]:
     paths = paths_in(folder)
     told: list[str] = [] if changed is None else changed
-    return examine(paths, LockFiles(paths.locks_dir), a_writer(), fix=fix, changed=told.append)
+    return examine(paths, LockFiles(paths.locks_dir), a_writer(), fix=fix, changed=told.append, beside=beside)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -103,13 +110,57 @@ def test_damage_is_mended_and_each_mending_is_told(tmp_path: Path, kind: str) ->
     assert ("two" in turns) == (kind != "damaged line")
 
 
-def test_what_was_set_aside_is_named_with_its_reason_every_time(tmp_path: Path) -> None:
+def test_what_was_set_aside_is_a_note_with_its_reason_once_the_thread_can_be_read(tmp_path: Path) -> None:
     damage(tmp_path, "torn file")
     doctor(tmp_path, fix=True)
     first, second = doctor(tmp_path), doctor(tmp_path, fix=True)
     assert first == second
     assert [Path(finding.path).suffix for finding in first] == [".broken-1"]
     assert first[0].what.startswith("was set aside: not JSON")
+    assert "can be read" in first[0].done
+
+
+def test_what_was_set_aside_is_a_fault_with_what_to_do_while_its_thread_lacks_it(tmp_path: Path) -> None:
+    store = a_store(tmp_path)
+    thread_id = begin(store, "hello")
+    store.append(thread_id, "user", "more")
+    files = files_in(tmp_path, thread_id)
+    for file in (files.json, files.previous):
+        file.write_bytes(b"\0" * 100)
+        grow_old(file)
+    for _ in range(2):
+        left = [finding for finding in doctor(tmp_path, fix=True) if not finding.done]
+        assert [Path(finding.path).suffix for finding in left] == [".broken-1"] * 2
+        assert all(f"`raddle purge {thread_id}` removes" in finding.what for finding in left)
+    assert texts(store.load(thread_id).messages) == ["more"]
+    for path in files.json.parent.glob("*.broken-*"):
+        path.unlink()
+    assert doctor(tmp_path) == []
+
+
+def test_where_nothing_may_be_written_every_finding_says_why_it_is_left(tmp_path: Path) -> None:
+    thread_id, _ = damage(tmp_path, "no file")
+    healthy = begin(a_store(tmp_path))
+    a_store(tmp_path).append(healthy, "assistant", "hi")
+    a_store(tmp_path).fold(healthy)
+    folder = paths_in(tmp_path).threads_dir
+
+    def look() -> None:
+        found = doctor(tmp_path, fix=True)
+        assert found
+        assert all(thread_id in finding.path for finding in found)
+        assert {finding.done for finding in found} == {""}
+        assert all("permission denied" in finding.failed for finding in found)
+
+    for path in (paths_in(tmp_path).locks_dir, folder):
+        path.chmod(0o500)
+    for path in paths_in(tmp_path).locks_dir.iterdir():
+        path.chmod(0o400)
+    try:
+        bound_by_modes(look)
+    finally:
+        for path in (paths_in(tmp_path).locks_dir, folder):
+            path.chmod(0o700)
 
 
 def test_lost_messages_become_root_turns(tmp_path: Path) -> None:
@@ -134,7 +185,7 @@ def test_lost_messages_become_root_turns(tmp_path: Path) -> None:
     assert seen.tree.lost() == []
     assert [message.id for message in seen.tree.children(None)] == ["m1", "m5", "m7"]
     assert texts(seen.tree.path_to_root("m6")) == ["orphan", "under it"]
-    assert told == [lost.id]
+    assert set(told) == {lost.id}
     assert doctor(tmp_path) == []
     store.join(lost.id, Delta(messages=tuple(lost.messages)))
     assert store.load(lost.id).tree.lost() == []
@@ -189,6 +240,18 @@ def test_half_made_files_of_killed_processes_are_named_and_removed(tmp_path: Pat
     assert (old.exists(), young.exists()) == (False, True)
 
 
+def test_young_ones_too_where_no_import_runs_but_none_that_somebody_is_making(tmp_path: Path) -> None:
+    begin(a_store(tmp_path))
+    paths = paths_in(tmp_path)
+    beside = Beside(no_import_runs=lambda: nullcontext(True), folders=(paths.data_dir,))
+    left = [NewFile(folder).set_aside() for folder in (paths.threads_dir, paths.data_dir)]
+    with NewFile(paths.threads_dir) as new:
+        assert [finding.path for finding in doctor(tmp_path, beside=beside)] == sorted(map(str, left))
+        assert [finding.done for finding in doctor(tmp_path, beside=beside, fix=True)] == ["removed"] * 2
+        assert new.path.exists()
+    assert not any(path.exists() for path in left)
+
+
 def test_a_journal_whose_thread_is_gone_is_named_and_what_it_holds_is_brought_back(tmp_path: Path) -> None:
     store = a_store(tmp_path)
     thread_id = begin(store)
@@ -201,3 +264,16 @@ def test_a_journal_whose_thread_is_gone_is_named_and_what_it_holds_is_brought_ba
     doctor(tmp_path, fix=True)
     assert texts(store.load(thread_id).messages) == ["more"]
     assert store.ids() == [thread_id]
+
+
+def test_what_is_left_of_a_thread_is_found_by_its_id_and_says_what_is_wrong(tmp_path: Path) -> None:
+    store = a_store(tmp_path)
+    thread_id = begin(store)
+    file = files_in(tmp_path, thread_id).json
+    file.write_bytes(b"{")
+    grow_old(file)
+    for _ in range(2):
+        with pytest.raises(BrokenFormat, match="is damaged"):
+            store.load(store.resolve(thread_id[:14]))
+    assert store.ids() == []
+    assert store.remains() == [thread_id]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
 import subprocess
@@ -19,10 +20,10 @@ from raddle.adapters.files import (
     find_bytes,
     make_folder,
     storage_error,
-    sweep_temporaries,
     truncate_durable,
     write_atomic,
 )
+from raddle.adapters.temporaries import abandoned_temporaries, remove_temporary, sweep_temporaries
 from raddle.model.errors import StorageError
 
 
@@ -230,6 +231,45 @@ def test_what_a_killed_process_left_is_swept_after_an_hour(tmp_path: Path) -> No
     assert sweep_temporaries(tmp_path, clock=lambda: written + hour - 1_000_000) == 0
     assert sweep_temporaries(tmp_path, clock=lambda: written + hour + 2_000_000) == 1
     assert names_in(tmp_path) == ["kept.json"]
+
+
+def test_what_somebody_is_making_is_never_swept_however_old_it_is(tmp_path: Path) -> None:
+    with NewFile(tmp_path) as new:
+        new.write(b"slow")
+        assert abandoned_temporaries(tmp_path, older_than_seconds=0) == []
+        assert not remove_temporary(new.path)
+        new.publish(tmp_path / "made.json")
+    assert names_in(tmp_path) == ["made.json"]
+
+
+def test_what_nobody_is_making_is_told_and_removed_at_once_where_no_import_waits_for_it(
+    tmp_path: Path,
+) -> None:
+    left = NewFile(tmp_path).set_aside()
+    assert abandoned_temporaries(tmp_path) == []
+    assert abandoned_temporaries(tmp_path, older_than_seconds=0) == [left]
+    assert remove_temporary(left)
+    assert not remove_temporary(left)
+    assert names_in(tmp_path) == []
+
+
+def test_a_new_file_that_was_tidied_away_before_it_was_claimed_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = fcntl.flock
+    tidied: list[Path] = []
+
+    def tidy_first(fd: int, kind: int) -> None:
+        if not tidied:
+            tidied.extend(tmp_path.iterdir())
+            tidied[0].unlink()
+        lock(fd, kind)
+
+    monkeypatch.setattr(fcntl, "flock", tidy_first)
+    with NewFile(tmp_path) as new:
+        new.write(b"whole")
+        new.publish(tmp_path / "made.json")
+    assert (len(tidied), (tmp_path / "made.json").read_bytes()) == (1, b"whole")
 
 
 def test_a_folder_that_is_not_there_needs_no_sweeping(tmp_path: Path) -> None:

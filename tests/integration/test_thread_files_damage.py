@@ -38,6 +38,8 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "zeros": lambda data: b"\0" * len(data),
     "empty": lambda _: b"",
     "zeros at its end": lambda data: _tear(data) + b"\0" * (len(data) - len(data) // 2),
+    "zeros inside a text": lambda data: data.replace(b"hello", b"\0" * 5),
+    "a torn name": lambda data: data.replace(b'"content"', b'"con\0\0\0\0"'),
     "another kind of file": lambda _: b"\x7fELF\x02\x01",
     "no thread": lambda _: b'{"hello": 1}',
     "a list": lambda _: b"[]",

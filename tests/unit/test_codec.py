@@ -401,3 +401,13 @@ class TestEditedByHand:
         plain = plain_of_file(a_full_thread())
         turned = json.dumps(dict(reversed(plain.items())), separators=(",", ":")).encode()
         assert decode_file(turned).is_as_written
+
+
+def test_a_bare_control_character_is_damage_in_a_file_of_ours_and_text_in_any_other() -> None:
+    data = encode_thread(a_thread(*a_line("hello", "hi"))).replace(b"hello", b"he\0\0o")
+    (first, _) = decode_file(data).messages
+    assert first.content == "he\0\0o"
+    with pytest.raises(BrokenFormat, match="control character"):
+        decode_file(data, is_ours=True)
+    told = encode_thread(a_thread(*a_line("he\0\0o", "hi")))
+    assert decode_file(told, is_ours=True).messages[0].content == "he\0\0o"

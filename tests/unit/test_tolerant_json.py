@@ -81,3 +81,18 @@ def test_any_bytes_are_a_value_or_broken(data: bytes) -> None:
     except BrokenFormat:
         return
     msgspec.json.encode(value)
+
+
+@given(st.integers(0, 31), st.integers(0, 30))
+def test_a_bare_control_character_in_a_text_is_damage_where_the_writer_never_writes_one(
+    control: int, at: int
+) -> None:
+    data = json.dumps({"key": "a text", "list": [1]}).encode()
+    changed = data[:at] + bytes([control]) + data[at:]
+    try:
+        json.loads(changed.decode())
+    except json.JSONDecodeError:
+        with pytest.raises(BrokenFormat):
+            decode_tolerantly(changed, with_controls=False)
+    else:
+        assert decode_tolerantly(changed, with_controls=False) == (json.loads(data.decode()), [])

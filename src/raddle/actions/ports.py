@@ -23,11 +23,15 @@ T = TypeVar("T")
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """Something that is not as it should be: where, what, and what was done about it (empty: nothing yet)."""
+    """Something that is not as it should be: where, what, and what was done about it (empty: nothing yet).
+
+    `failed`: why it could not be put right, where somebody tried.
+    """
 
     path: str
     what: str
     done: str = ""
+    failed: str = ""
 
 
 class Placed(NamedTuple):

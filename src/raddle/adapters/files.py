@@ -18,11 +18,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from raddle.model.clock import Clock, system_clock
 from raddle.model.errors import StorageError
 
-_TEMPORARY_PREFIX, _TEMPORARY_SUFFIX = ".raddle-", ".tmp"
+TEMPORARY_PREFIX, TEMPORARY_SUFFIX = ".raddle-", ".tmp"
 _PRIVATE_FILE, _PRIVATE_FOLDER = 0o600, 0o700
+_MAKE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _FOLDERS_SYNCED_ONE_BY_ONE = 16
 """A batch over more folders than this asks for one more sync of the file system instead."""
 
@@ -105,15 +105,20 @@ class NewFile:
     """A file in the making, under a temporary name in the folder where it will stay.
 
     `publish` gives it its name, which need not be known before; leaving the `with` block without that
-    removes it. For bytes that come in pieces, such as a blob named by its hash.
+    removes it. For bytes that come in pieces, such as a blob named by its hash. While it is open it is locked:
+    what is locked has somebody who is making it (`temporaries.py`).
     """
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder / f"{_TEMPORARY_PREFIX}{os.urandom(8).hex()}{_TEMPORARY_SUFFIX}"
+        self.path = folder
         """The temporary name."""
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         try:
-            self._fd = os.open(self.path, flags, _PRIVATE_FILE)
+            while True:
+                self.path = folder / f"{TEMPORARY_PREFIX}{os.urandom(8).hex()}{TEMPORARY_SUFFIX}"
+                self._fd = os.open(self.path, _MAKE, _PRIVATE_FILE)
+                if _claim(self._fd):
+                    return
+                self._close()
         except OSError as error:
             raise storage_error(error, folder, "write in") from error
 
@@ -128,14 +133,17 @@ class NewFile:
         """Make it durable and put it at `path` (in the same folder), in place of what is there."""
         try:
             _sync(self._fd)
-            self._close()
             self.path.replace(path)
+            self._close()
             _sync_folder(path.parent)
         except OSError as error:
             raise storage_error(error, path, "write") from error
 
     def set_aside(self) -> Path:
-        """Close it, not yet durable, and leave it to the caller under its temporary name."""
+        """Close it, not yet durable, and leave it to the caller under its temporary name.
+
+        Nothing says any more that somebody wants it, but for its age and whatever lock the caller holds.
+        """
         try:
             self._close()
         except OSError as error:
@@ -167,7 +175,8 @@ class FileBatch:
 
     Nothing shows before `commit` (the end of the `with` block); an exception inside it leaves everything
     as it was. Several files do not appear in one instant: a crash inside `commit` leaves some of them new
-    and some old, never half of one. The same path twice: the later bytes stay. Not for several threads.
+    and some old, never half of one. The same path twice: the later bytes stay. Not for several threads, and
+    not for an hour: what waits here looks abandoned by then.
     """
 
     def __init__(self) -> None:
@@ -266,24 +275,11 @@ def truncate_durable(path: Path, size: int) -> None:
         raise storage_error(error, path, "cut") from error
 
 
-def sweep_temporaries(folder: Path, *, older_than_seconds: int = 3600, clock: Clock = system_clock) -> int:
-    """Remove what a killed process left half-made in `folder` (not below it); how many files went."""
-    limit = clock() // 1_000_000 - older_than_seconds
-    swept = 0
-    try:
-        for entry in os.scandir(folder):
-            if _is_temporary(entry.name) and entry.stat(follow_symlinks=False).st_mtime < limit:
-                _remove(Path(entry.path))
-                swept += 1
-    except FileNotFoundError:
-        return swept  # no such folder yet, or another process is sweeping it too
-    except OSError as error:
-        raise storage_error(error, folder, "tidy") from error
-    return swept
-
-
-def _is_temporary(name: str) -> bool:
-    return name.startswith(_TEMPORARY_PREFIX) and name.endswith(_TEMPORARY_SUFFIX)
+def _claim(fd: int) -> bool:
+    """Lock a file that was just made; False where somebody tidied it away before it was locked."""
+    with contextlib.suppress(OSError):  # without locks nobody tidies
+        fcntl.flock(fd, fcntl.LOCK_EX)
+    return os.fstat(fd).st_nlink > 0
 
 
 def _write_all(fd: int, data: bytes) -> None:

@@ -1,7 +1,8 @@
 """JSON that a strict reader refuses, read with as little lost as can be, each repair named.
 
 Half UTF-8 and lone surrogates become U+FFFD, NaN and numbers out of range become their text, nesting past
-`DEEPEST` levels is cut to U+FFFD. Bytes that are no JSON value even so are BrokenFormat.
+`DEEPEST` levels is cut to U+FFFD. Control characters inside texts are taken as they stand, unless a caller
+knows that whoever wrote the bytes never writes them. Bytes that are no JSON value even so are BrokenFormat.
 """
 
 from __future__ import annotations
@@ -21,8 +22,11 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)
 
 
-def decode_tolerantly(data: bytes) -> tuple[Any, list[str]]:
-    """(value, repairs) of one JSON value. BrokenFormat says where it stops being JSON."""
+def decode_tolerantly(data: bytes, *, with_controls: bool = True) -> tuple[Any, list[str]]:
+    """(value, repairs) of one JSON value. BrokenFormat says where it stops being JSON.
+
+    `with_controls` False: a control character (below U+0020) inside a text is where it stops.
+    """
     repairs: list[str] = []
     try:
         text = data.decode()
@@ -48,10 +52,15 @@ def decode_tolerantly(data: bytes) -> tuple[Any, list[str]]:
 
     try:
         value = json.loads(
-            text, strict=False, parse_constant=out_of_range, parse_float=parse_float, parse_int=parse_int
+            text,
+            strict=not with_controls,
+            parse_constant=out_of_range,
+            parse_float=parse_float,
+            parse_int=parse_int,
         )
     except json.JSONDecodeError as error:
-        raise BrokenFormat(f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from error
+        what = error.msg.removesuffix(" at")
+        raise BrokenFormat(f"not JSON: {what} at line {error.lineno}, column {error.colno}") from error
     return _without_surrogates(value, repairs), repairs
 
 

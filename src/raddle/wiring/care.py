@@ -2,25 +2,96 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Mapping
+
+import msgspec
 
 from raddle.actions.ports import Finding
-from raddle.adapters.local_store.doctor import examine
+from raddle.adapters.local_store.doctor import Beside, examine
 from raddle.adapters.local_store.search_index import SearchIndex
 from raddle.adapters.local_store.thread_files import ThreadFiles
+from raddle.adapters.locks import LockFiles
 from raddle.model.errors import FormatError, NotFound, StorageError
 from raddle.model.threads.search_fields import index_row
 from raddle.model.threads.search_text import Cutter
+from raddle.model.threads.summary import ThreadSummary
+from raddle.model.threads.thread import Thread
 from raddle.wiring import Stores
+from raddle.wiring.import_lock import import_lock
+from raddle.wiring.kept_sources import KeptSources
 from raddle.wiring.purging import finish_purge, unfinished_purges
 
 
 def check(stores: Stores, *, fix: bool) -> list[Finding]:
     """What is not as it should be: threads, journals, temporary files, the ledger with its blobs, the index."""
-    findings = examine(stores.paths, stores.locks, stores.author, fix=fix, changed=stores.mark_dirty)
+    listed: dict[str, ThreadSummary] = {}
+
+    def note(thread: Thread) -> None:
+        listed[thread.id] = thread.summary()
+
+    findings = examine(
+        stores.paths,
+        stores.locks,
+        stores.author,
+        fix=fix,
+        changed=stores.mark_dirty,
+        seen=note,
+        beside=_beside(stores, fix=fix),
+    )
     findings.extend(_wrong_sources(stores, fix=fix))
-    findings.extend(Finding(path=str(stores.paths.search_index), what=what) for what in stores.index.verify())
+    try:
+        problems = [Finding(path=str(stores.paths.search_index), what=what) for what in stores.index.verify()]
+        findings.extend(problems or _wrong_index(stores, listed, fix=fix))
+    except StorageError as error:
+        findings.append(Finding(path=str(stores.paths.search_index), what=error.message))
     return findings
+
+
+def _beside(stores: Stores, *, fix: bool) -> Beside:
+    """What is known of threads beside their files, as far as the ledger can be read."""
+    kept = KeptSources(stores)
+    paths = stores.paths
+    quiet = functools.partial(_no_import_runs, stores, fix=fix)
+    folders = (paths.data_dir, paths.blobs_dir, paths.cache_dir)
+    try:
+        known = kept.thread_ids()
+    except (StorageError, FormatError):  # `_wrong_sources` says it
+        return Beside(folders=folders, no_import_runs=quiet)
+    return Beside(
+        kept=kept.of,
+        no_purge=functools.partial(import_lock, stores),
+        known=known,
+        folders=folders,
+        no_import_runs=quiet,
+    )
+
+
+@contextlib.contextmanager
+def _no_import_runs(stores: Stores, *, fix: bool) -> Iterator[bool]:
+    """True where no import runs, and with `fix` none begins inside the block, if its lock can be taken at all.
+
+    To look leaves no trace, not even the lock's file.
+    """
+    with contextlib.ExitStack() as stack:
+        is_locked = False
+        if fix:
+            with contextlib.suppress(StorageError):
+                stack.enter_context(import_lock(stores, wait_seconds=0))
+                is_locked = True
+        yield is_locked or not _is_import_running(stores)
+
+
+def _is_import_running(stores: Stores) -> bool:
+    folder = stores.paths.import_lock_dir
+    if not folder.exists():
+        return False
+    try:
+        with LockFiles(folder, stripes=1).held("import", shared=True, timeout_seconds=0):
+            return False
+    except StorageError:
+        return True
 
 
 def _wrong_sources(stores: Stores, *, fix: bool) -> Iterator[Finding]:
@@ -32,17 +103,72 @@ def _wrong_sources(stores: Stores, *, fix: bool) -> Iterator[Finding]:
         yield Finding(path=str(stores.paths.import_ledger), what=what)
         return
     for thread_id in unfinished:
-        if fix:
-            finish_purge(stores, thread_id)
-        what = f"a purge of {thread_id} was not finished: source bytes are left"
-        yield Finding(path=str(stores.paths.import_ledger), what=what, done="finished" if fix else "")
+        finding = Finding(
+            path=str(stores.paths.import_ledger),
+            what=f"a purge of {thread_id} was not finished: source bytes are left",
+        )
+        finish = functools.partial(finish_purge, stores, thread_id)
+        yield _tried(finding, finish, "finished") if fix else finding
     for sha256, thread_id in kept.items():
         if thread_id not in unfinished and stores.blobs.size(sha256) is None:
-            if fix:
-                stores.ledger.forget_blob(sha256)
-            what = f"source bytes of {thread_id} are gone"
-            done = "the next import keeps them again, where the source is still there" if fix else ""
-            yield Finding(path=str(stores.paths.blob_file(sha256)), what=what, done=done)
+            finding = Finding(
+                path=str(stores.paths.blob_file(sha256)), what=f"source bytes of {thread_id} are gone"
+            )
+            forget = functools.partial(stores.ledger.forget_blob, sha256)
+            done = "the next import keeps them again, where the source is still there"
+            yield _tried(finding, forget, done) if fix else finding
+
+
+def _wrong_index(stores: Stores, listed: Mapping[str, ThreadSummary], *, fix: bool) -> Iterator[Finding]:
+    """Threads that a search finds and that have no file, and such as it knows otherwise than their files tell.
+
+    `listed`: every thread that can be read, as a list should show it.
+    """
+    index = stores.index
+    if index.refresh(sweeps=False):  # a look mends nothing
+        return  # another process is writing it: what waits would look wrong
+    there = set(stores.threads.ids())
+    for thread_id in sorted(index.ids() - there):
+        finding = Finding(
+            path=str(stores.paths.thread_file(thread_id)),
+            what="there is no such file, and a search still finds the thread",
+        )
+        remove = functools.partial(index.remove, thread_id)
+        yield _tried(finding, remove, "taken out of the search index") if fix else finding
+    for thread_id, summary in sorted(listed.items()):
+        if _is_listed_as(stores, thread_id, summary):
+            continue
+        finding = Finding(
+            path=str(stores.paths.thread_file(thread_id)), what="the search index does not hold what it says"
+        )
+        yield _tried(finding, functools.partial(_take_in, stores, thread_id), "put in") if fix else finding
+
+
+def _is_listed_as(stores: Stores, thread_id: str, summary: ThreadSummary) -> bool:
+    """Does the index say the same, or has somebody written to the thread meanwhile?"""
+    known = stores.index.get(thread_id)
+    if known == summary or (known is None and summary.is_deleted):
+        return True
+    try:
+        now = stores.threads.load(thread_id).summary()
+    except (FormatError, NotFound):
+        return True
+    known = stores.index.get(thread_id)
+    return known == now or (known is None and now.is_deleted)
+
+
+def _take_in(stores: Stores, thread_id: str) -> None:
+    stores.mark_dirty(thread_id)
+    stores.index.refresh(sweeps=False)
+
+
+def _tried(finding: Finding, mend: Callable[[], object], done: str) -> Finding:
+    """The finding with what became of the attempt to put it right."""
+    try:
+        mend()
+    except StorageError as error:
+        return msgspec.structs.replace(finding, failed=error.message)
+    return msgspec.structs.replace(finding, done=done)
 
 
 def rebuild_index(stores: Stores) -> int:
@@ -56,10 +182,13 @@ def fill_index(index: SearchIndex, threads: ThreadFiles) -> int:
     with index.bulk() as bulk:
         cutter = Cutter()
         for thread_id in threads.ids():
+            stamp = index.file_stamp(thread_id)
             try:
                 thread = threads.load(thread_id)
             except (FormatError, NotFound):  # the doctor names it; it has no words that could be found
+                bulk.note_files(thread_id, index.file_stamp(thread_id))
                 continue
+            bulk.note_files(thread_id, stamp)
             if thread.is_deleted:
                 continue
             removed = {

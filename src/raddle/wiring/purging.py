@@ -11,12 +11,40 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from raddle.adapters.files import find_bytes, storage_error
-from raddle.model.ids import parse_thread_id
+from raddle.adapters.temporaries import abandoned_temporaries, remove_temporary
+from raddle.model.errors import Ambiguous, FormatError, NotFound
+from raddle.model.ids import parse_thread_id, parse_thread_id_prefix
 from raddle.wiring import Stores
 from raddle.wiring.import_lock import import_lock
 
 _BLOB = re.compile(rb'"sha256": ?"([0-9a-f]{64})"')
 """How a thread file and a journal name an attachment."""
+
+
+def purgeable(stores: Stores, prefix: str) -> str:
+    """The whole id that `prefix` begins: of a thread, of what was set aside of one, or of source bytes and words in
+    the index whose thread file somebody removed. NotFound, Ambiguous, InvalidInput."""
+    try:
+        return stores.resolve(prefix)
+    except NotFound:
+        start = parse_thread_id_prefix(prefix)
+        found = sorted(each for each in _known_beside_files(stores) if each.startswith(start))
+        if not found:
+            raise
+        if len(found) > 1:
+            raise Ambiguous("thread", prefix, found) from None
+        return found[0]
+
+
+def _known_beside_files(stores: Stores) -> set[str]:
+    """Threads in the index and the ledger, but for those of which a purge left nothing."""
+    known = stores.index.ids()
+    try:
+        known |= {entry.thread_id for entry in stores.ledger.entries().values()} - stores.ledger.purged()
+        known |= set(stores.ledger.kept_blobs().values())
+    except FormatError:  # a damaged ledger names none; an import or the doctor mends it
+        return known
+    return known
 
 
 def purge_thread(stores: Stores, thread_id: str) -> int:
@@ -32,6 +60,7 @@ def purge_thread(stores: Stores, thread_id: str) -> int:
         stores.active.set(thread_id, "")
         stores.index.remove(thread_id)
         stores.index.optimize()  # until then its words stand in pages that are only marked as free
+        _sweep_half_made(stores)
         stores.threads.delete_files(thread_id)
         stores.ledger.forget_segments(thread_id)
         return count
@@ -67,9 +96,19 @@ def purge_removed(stores: Stores, thread_id: str) -> int:
         gone = before - _named_in(_files_of(stores, thread_id))
         drop_blobs(stores, gone | _segments(stores, thread_id), but=thread_id)
         stores.ledger.forget_segments(thread_id)
+        _sweep_half_made(stores)
         stores.index.refresh()
         stores.index.optimize()
         return len(purged)
+
+
+def _sweep_half_made(stores: Stores) -> None:
+    """What killed imports left, of whatever age: it may hold the very words. The caller holds the import lock, so
+    nobody waits for it."""
+    paths = stores.paths
+    for folder in (paths.data_dir, paths.threads_dir, paths.blobs_dir, paths.cache_dir):
+        for path in abandoned_temporaries(folder, older_than_seconds=0):
+            remove_temporary(path)
 
 
 def drop_blobs(stores: Stores, blobs: Collection[str], *, but: str = "") -> int:

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from raddle.adapters.files import NewFile, make_folder, storage_error, sweep_temporaries
+from raddle.adapters.files import NewFile, make_folder, storage_error
+from raddle.adapters.temporaries import sweep_temporaries
 from raddle.model.errors import BrokenFormat, InvalidInput, NotFound
 
 if TYPE_CHECKING:

@@ -14,6 +14,8 @@ from raddle.adapters.files import find_bytes, storage_error, write_atomic
 from raddle.adapters.paths import Paths
 
 _MARK = ".broken-"
+_SHORT = "only what the journal held of the thread could be brought back"
+"""A line of the reason while that is so."""
 
 
 def set_aside(paths: Paths, damaged: Path, reason: str) -> Path:
@@ -46,6 +48,35 @@ def quarantined(folder: Path, of: str = "") -> Iterator[Path]:
 def reason_of(paths: Paths, kept: Path) -> str:
     """Why it was set aside; empty where the note is gone."""
     return (find_bytes(paths.quarantine_reason(kept)) or b"").decode(errors="replace").strip()
+
+
+def note_short(paths: Paths, thread_id: str) -> None:
+    """Note that the thread now lacks what its files that were set aside held."""
+    for kept in _revisions(paths, thread_id):
+        reason = reason_of(paths, kept)
+        if _SHORT not in reason.splitlines():
+            _note(paths, kept, f"{reason}\n{_SHORT}".strip())
+
+
+def is_short(paths: Paths, thread_id: str) -> bool:
+    """Does the thread lack what its files that were set aside held?"""
+    return any(
+        _SHORT in reason_of(paths, kept).splitlines() for kept in quarantined(paths.threads_dir, thread_id)
+    )
+
+
+def note_whole(paths: Paths, thread_id: str) -> None:
+    """What it lacked was brought back from elsewhere."""
+    for kept in _revisions(paths, thread_id):
+        lines = reason_of(paths, kept).splitlines()
+        if _SHORT in lines:
+            _note(paths, kept, "\n".join(line for line in lines if line != _SHORT))
+
+
+def _revisions(paths: Paths, thread_id: str) -> list[Path]:
+    """The thread files and last revisions among what was set aside: not the journals."""
+    starts = (paths.thread_file(thread_id).name, paths.previous_file(thread_id).name)
+    return [kept for kept in quarantined(paths.threads_dir, thread_id) if kept.stem in starts]
 
 
 def _free_name(paths: Paths, damaged: Path) -> Path:

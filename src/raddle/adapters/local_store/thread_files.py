@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from raddle.actions.ports import Finding, Placed
-from raddle.adapters.files import make_folder, storage_error, sweep_temporaries, write_atomic
+from raddle.adapters.files import make_folder, storage_error, write_atomic
 from raddle.adapters.local_store.journal import identity_of
 from raddle.adapters.local_store.thread_files_moves import remove_all
 from raddle.adapters.local_store.thread_files_reading import (
@@ -28,6 +28,7 @@ from raddle.adapters.local_store.thread_files_reading import (
 from raddle.adapters.local_store.thread_files_writing import ThreadWriting
 from raddle.adapters.locks import LockFiles
 from raddle.adapters.paths import Paths
+from raddle.adapters.temporaries import sweep_temporaries
 from raddle.model.clock import system_clock
 from raddle.model.errors import Ambiguous, ConflictError, NotFound, RaddleError, StorageError
 from raddle.model.ids import parse_thread_id, parse_thread_id_prefix
@@ -39,6 +40,7 @@ from raddle.model.threads.thread import Thread
 T = TypeVar("T")
 
 _FILE_NAME = re.compile(r"(T-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.(?:json|prev)\Z")
+_ANY_NAME = re.compile(r"(T-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.(?:json|prev|journal)(?:\..*)?\Z")
 _REVISED_NAME = re.compile(r"(T-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.(json|journal)\Z")
 _BATCH_FILES, _BATCH_BYTES = 256, 48 << 20
 _SWEEP_SECONDS = 3600
@@ -72,7 +74,7 @@ class ThreadFiles:
         self._author = author
         self._hook = changed
         self._report = report
-        self._reading = ThreadReading(paths, author, report)
+        self._reading = ThreadReading(paths, author, report, changing=changing)
         self._writing = ThreadWriting(paths, author, self._reading, report, changing)
         self._open = _OpenEdits()
         self._is_swept = False
@@ -94,10 +96,22 @@ class ThreadFiles:
         """Every thread's id, oldest first."""
         return sorted({found[1] for name in self._names() if (found := _FILE_NAME.match(name))})
 
+    def has(self, thread_id: str) -> bool:
+        """Is there a thread file, or the earlier revision of one?"""
+        return self._writing.exists(parse_thread_id(thread_id))
+
+    def remains(self) -> list[str]:
+        """Every id of which any file is there, if only one that was set aside; oldest first."""
+        return sorted({found[1] for name in self._names() if (found := _ANY_NAME.match(name))})
+
     def resolve(self, prefix: str) -> str:
-        """The one id that starts with `prefix`; NotFound, Ambiguous (listing them), InvalidInput."""
+        """The one id that starts with `prefix`; NotFound, Ambiguous (listing them), InvalidInput.
+
+        Where no thread has such an id, one of which something else is left: to load it says what is wrong.
+        """
         start = parse_thread_id_prefix(prefix)
         found = [thread_id for thread_id in self.ids() if thread_id.startswith(start)]
+        found = found or [thread_id for thread_id in self.remains() if thread_id.startswith(start)]
         if not found:
             raise NotFound("thread", prefix, "`raddle list` lists them")
         if len(found) > 1:

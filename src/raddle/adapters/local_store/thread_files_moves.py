@@ -14,6 +14,7 @@ from pathlib import Path
 from raddle.adapters.files import FileBatch, NewFile, storage_error, write_atomic
 
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
+_ATTEMPTS = 3
 
 
 def keep_as(path: Path, target: Path, data: bytes) -> None:
@@ -24,9 +25,7 @@ def keep_as(path: Path, target: Path, data: bytes) -> None:
     """
     temporary = NewFile(target.parent).set_aside()
     try:
-        temporary.unlink()
-        os.link(path, temporary)
-        temporary.replace(target)
+        _link(path, temporary, target)
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise storage_error(error, target, "write") from error
@@ -34,6 +33,20 @@ def keep_as(path: Path, target: Path, data: bytes) -> None:
     finally:
         with contextlib.suppress(OSError):  # it is swept later
             temporary.unlink(missing_ok=True)
+
+
+def _link(path: Path, temporary: Path, target: Path) -> None:
+    """A second name cannot be locked, so a doctor may tidy it away; then it is made again."""
+    for attempt in range(_ATTEMPTS):
+        temporary.unlink(missing_ok=True)
+        os.link(path, temporary)
+        try:
+            temporary.replace(target)
+        except FileNotFoundError:
+            if attempt + 1 == _ATTEMPTS:
+                raise
+        else:
+            return
 
 
 def rename(path: Path, target: Path) -> None:

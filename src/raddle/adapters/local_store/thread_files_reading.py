@@ -28,7 +28,7 @@ from raddle.adapters.local_store.journal import (
     read_journal,
 )
 from raddle.adapters.local_store.journal_tail import footer_of
-from raddle.adapters.local_store.quarantine import quarantined, set_aside
+from raddle.adapters.local_store.quarantine import note_short, quarantined, set_aside
 from raddle.adapters.paths import Paths
 from raddle.model.clock import system_clock
 from raddle.model.errors import BrokenFormat, FormatError, NotFound, StorageError
@@ -39,6 +39,8 @@ from raddle.model.threads.edits import Author
 from raddle.model.threads.thread import Thread, diff
 
 Report = Callable[[Finding], None]
+
+JOURNAL_ONLY = "the thread file and its last revision are gone: only what the journal holds is left"
 
 _YOUNG_SECONDS = 2
 _PATIENCE = 5
@@ -97,7 +99,7 @@ def look(files: Files, thread_id: str) -> Glance:
 
 def decode_checked(data: bytes, thread_id: str, path: Path) -> Decoded:
     """A thread file of that id. BrokenFormat: damaged. FormatError: another format, or thread."""
-    decoded = decode_file(data)
+    decoded = decode_file(data, is_ours=True)
     if decoded.id != thread_id:
         raise FormatError(
             f"{path} holds the thread {decoded.id}",
@@ -107,15 +109,23 @@ def decode_checked(data: bytes, thread_id: str, path: Path) -> Decoded:
 
 
 class ThreadReading:
-    """Reads threads, and mends what it finds broken, each mending reported.
+    """Reads threads, and mends what it finds broken, each mending reported; `changing` hears of one before it.
 
     Whoever calls `load_locked` holds the thread's lock; `load_unlocked` needs none and changes nothing.
     """
 
-    def __init__(self, paths: Paths, author: Author, report: Report) -> None:
+    def __init__(
+        self,
+        paths: Paths,
+        author: Author,
+        report: Report,
+        *,
+        changing: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self._paths = paths
         self._author = author
         self._report = report
+        self._changing = changing
 
     def load_unlocked(self, thread_id: str) -> Thread | None:
         """The thread where its files are as raddle left them; None where it takes the lock to look at them.
@@ -136,7 +146,9 @@ class ThreadReading:
         thread = self._regular(thread_id, files, glance)
         if thread is not None:
             return Loaded(thread, glance)
-        mending = _Mending(self._paths, self._author, self._report, thread_id, may_write=may_write)
+        mending = _Mending(
+            self._paths, self._author, self._report, thread_id, may_write=may_write, changing=self._changing
+        )
         try:
             return mending.mend(glance)
         except StorageError as error:
@@ -193,7 +205,14 @@ class _Mending:
     """One thread whose files do not fit together, under its lock."""
 
     def __init__(
-        self, paths: Paths, author: Author, report: Report, thread_id: str, *, may_write: bool
+        self,
+        paths: Paths,
+        author: Author,
+        report: Report,
+        thread_id: str,
+        *,
+        may_write: bool,
+        changing: Callable[[str], None],
     ) -> None:
         self._paths = paths
         self._author = author
@@ -201,6 +220,7 @@ class _Mending:
         self._id = thread_id
         self._files = files_of(paths, thread_id)
         self._may_write = may_write
+        self._changing = changing
         self.thread: Thread | None = None
         """What there is of it, once that is known."""
 
@@ -276,8 +296,9 @@ class _Mending:
         _with_lines(thread, journal)
         if not len(thread.tree) and not thread.registers:
             raise self._nothing_left()
-        what = "the thread file and its last revision are gone: only what the journal holds is left"
-        self._report(Finding(path=str(self._files.json), what=what))
+        if self._may_write:
+            note_short(self._paths, self._id)
+        self._report(Finding(path=str(self._files.json), what=JOURNAL_ONLY))
         return thread
 
     def _nothing_left(self) -> NotFound | BrokenFormat:
@@ -286,8 +307,8 @@ class _Mending:
             return NotFound("thread", self._id, "`raddle list` lists them")
         return BrokenFormat(
             f"thread {self._id} is damaged and no good revision is left",
-            f"what there was is kept as {', '.join(kept) or self._files.json}; if it came from another "
-            "agent, remove it with `raddle purge` and import it again",
+            "`raddle doctor --fix` builds it anew where the bytes of its session are kept; what there was is kept "
+            f"as {', '.join(kept) or self._files.json}",
         )
 
     def _rewrite(self, thread: Thread, known: Thread | None, glance: Glance) -> Loaded:
@@ -298,6 +319,7 @@ class _Mending:
         if not self._may_write:
             self._report(Finding(path=str(self._files.json), what=what))
             return Loaded(thread, glance)
+        self._changing(self._id)
         if known is not None:
             news = diff(known, thread)
             if not _is_nothing(news):

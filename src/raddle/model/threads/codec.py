@@ -122,17 +122,18 @@ def _reads_back(path: str, value: Any, shown: Mapping[str, Any]) -> bool:
     return canonical_json(value) == canonical_json(shown.get(path, absent_value(path)))
 
 
-def decode_file(data: bytes) -> Decoded:
+def decode_file(data: bytes, *, is_ours: bool = False) -> Decoded:
     """A file's bytes as read.
 
     BrokenFormat: not JSON, not an object, no thread id. OlderFormat, NewerFormat: a format number that this
-    version does not read.
+    version does not read. `is_ours`: of a file that raddle writes, whose texts hold control characters as
+    escapes only; a bare one is what a torn write leaves (NULs), and so BrokenFormat.
     """
     problems: list[str] = []
     try:
         plain, messages = _decode_strictly(data)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-        plain, messages = _decode_whole(data, problems)
+        plain, messages = _decode_whole(data, problems, is_ours=is_ours)
     _check_format(plain.get("format"))
     thread_id = _thread_id(plain)
     stamps_plain = plain.get("stamps")
@@ -176,8 +177,8 @@ def _decode_strictly(data: bytes) -> tuple[dict[str, Any], Sequence[Any]]:
     return plain | {"conversation": conversation}, _messages_of(conversation)
 
 
-def _decode_whole(data: bytes, problems: list[str]) -> tuple[dict[str, Any], Sequence[Any]]:
-    plain, repairs = decode_tolerantly(data)
+def _decode_whole(data: bytes, problems: list[str], *, is_ours: bool) -> tuple[dict[str, Any], Sequence[Any]]:
+    plain, repairs = decode_tolerantly(data, with_controls=not is_ours)
     problems.extend(repairs)
     if not isinstance(plain, dict):
         raise BrokenFormat("the file is not a JSON object")

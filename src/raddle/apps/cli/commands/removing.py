@@ -8,7 +8,7 @@ import click
 
 from raddle.apps.cli import diagnostics, output, words
 from raddle.apps.cli.options import as_json, thread_argument, threads_argument, with_stores
-from raddle.model.errors import InvalidInput
+from raddle.model.errors import FormatError, InvalidInput, NotFound
 from raddle.wiring import Stores
 
 
@@ -57,7 +57,7 @@ def restore(stores: Stores, threads: tuple[str, ...], json: bool) -> None:
 
     It asks first; -y answers. A purged thread is not brought back by the next import (`raddle import --revive`
     does that). With --removed only the words of turns that were taken back are erased, and the source bytes,
-    which hold them too.""",
+    which hold them too. Threads that were made of it (`raddle fork`) keep their copies; they are named.""",
 )
 @thread_argument
 @click.option(
@@ -68,12 +68,14 @@ def restore(stores: Stores, threads: tuple[str, ...], json: bool) -> None:
 @with_stores
 def purge(stores: Stores, thread: str, removed: bool, yes: bool, json: bool) -> None:
     """Print what was erased."""
-    from raddle.wiring.purging import purge_removed, purge_thread  # noqa: PLC0415
+    from raddle.wiring.copies import threads_with_copies  # noqa: PLC0415
+    from raddle.wiring.purging import purge_removed, purge_thread, purgeable  # noqa: PLC0415
 
-    thread_id = stores.resolve(thread)
+    thread_id = stores.resolve(thread) if removed else purgeable(stores, thread)
     if not yes and not _is_meant(stores, thread_id, removed=removed):
         output.answer(json, {"id": thread_id, "purged": False}, "nothing was erased")
         return
+    copies = threads_with_copies(stores, thread_id, removed=removed)
     if removed:
         count = purge_removed(stores, thread_id)
         stores.forget_words()
@@ -85,14 +87,25 @@ def purge(stores: Stores, thread: str, removed: bool, yes: bool, json: bool) -> 
         stores.forget_words()
         told = f"erased the thread and {words.count(blobs, 'blob')}" if blobs else "erased the thread"
         output.answer(json, {"id": thread_id, "purged": True, "blobs": blobs}, told)
+    if copies:
+        named = " ".join(stores.short_ids(copies).values())
+        diagnostics.note(f"copies of these turns stay in {words.count(len(copies), 'other thread')}: {named}")
 
 
 def _is_meant(stores: Stores, thread_id: str, *, removed: bool) -> bool:
     if not sys.stdin.isatty():
         raise InvalidInput("purge asks first, and nobody is here to answer", "say -y to erase it for good")
-    thread = stores.threads.load(thread_id)
+    return click.confirm(f"Erase {_what_goes(stores, thread_id, removed=removed)} for good?", err=True)
+
+
+def _what_goes(stores: Stores, thread_id: str, *, removed: bool) -> str:
+    try:
+        thread = stores.threads.load(thread_id)
+    except (FormatError, NotFound):
+        if removed:
+            raise
+        return f"{thread_id}, of which nothing can be read any more,"
     name = words.cut(words.one_line(thread.title), 60) or thread_id
     gone = [message for message in thread.tree if thread.tree.is_removed(message.id)]
     many = words.count(len(gone) if removed else len(thread.tree), "message")
-    what = f"{many} that were taken back from {name!r}" if removed else f"{name!r} ({many})"
-    return click.confirm(f"Erase {what} for good?", err=True)
+    return f"{many} that were taken back from {name!r}" if removed else f"{name!r} ({many})"

@@ -117,13 +117,15 @@ class Life(RuleBasedStateMachine):
                 self.must_hold[session].update(words for _, words in lines)
         self.is_imported = True
 
-    @rule(what=st.sampled_from(["import-ledger.sqlite3", "cache"]))
+    @rule(what=st.sampled_from(["ledger", "half the ledger", "cache"]))
     def lose(self, what: str) -> None:
+        ledger = self.folder / "data" / "import-ledger.sqlite3"
         if what == "cache":
             shutil.rmtree(self.folder / "cache", ignore_errors=True)
-        else:
-            (self.folder / "data" / what).unlink(missing_ok=True)
-            self.purged.clear()
+        elif what == "ledger":
+            ledger.unlink(missing_ok=True)
+        elif ledger.exists():
+            ledger.write_bytes(ledger.read_bytes()[: ledger.stat().st_size // 2])
         self.is_imported = False
 
     def thread_of(self, session: str) -> str:

@@ -42,6 +42,12 @@ class _HoldsOfThread(threading.local):
 _holds = _HoldsOfThread()
 
 
+class LockHeld(StorageError):
+    """Somebody else has the lock and does not let go in time."""
+
+    code = "lock_held"
+
+
 class LockFiles:
     """Locks by name, spread over `stripes` files in `folder` (made when the first lock is taken).
 
@@ -159,13 +165,13 @@ def _sign(fd: int) -> None:
         os.pwrite(fd, f"{os.getpid():<20}\n".encode(), 0)
 
 
-def _still_held(fd: int, file: Path) -> StorageError:
+def _still_held(fd: int, file: Path) -> LockHeld:
     text = os.pread(fd, 20, 0).strip()
     if text == str(os.getpid()).encode():
         holder = "another thread of this process"
     else:
         holder = f"process {text.decode()}" if text.isdigit() else "another process"
-    return StorageError(
+    return LockHeld(
         f"cannot lock {file}: {holder} holds it and does not let go",
         "wait until it is done, or stop it; then try again",
     )

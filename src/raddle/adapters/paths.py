@@ -62,6 +62,11 @@ class Paths(Struct, frozen=True, kw_only=True):
         return self.data_dir / "import-ledger.sqlite3"
 
     @property
+    def purge_marks(self) -> Path:
+        """Which threads were purged here: a text file, one line an event."""
+        return self.data_dir / "purged.txt"
+
+    @property
     def active_branches(self) -> Path:
         """Which branch of a thread this device reads: never synced."""
         return self.data_dir / "active-branches.json"

@@ -20,6 +20,7 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from typing import NoReturn
 
 from raddle.model.errors import StorageError
 
@@ -28,6 +29,9 @@ Work = Callable[[bytes, Callable[[bytes], None]], None]
 is pickled on macOS)."""
 
 _DONE = b""
+_SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+_PATIENCE_SECONDS = 5.0
+"""So long a worker may take to tidy up."""
 _TASKS_AT_HAND = 2
 """How many tasks a worker is given ahead, so that it never waits for a parent that is writing."""
 _ANSWERS_AT_HAND = 4
@@ -50,13 +54,14 @@ def answers(work: Work, tasks: Iterable[bytes], *, processes: int) -> Generator[
     given: dict[Connection, int] = {}
     try:
         for task in itertools.islice(waiting, processes):
-            here, there = context.Pipe()
-            process = context.Process(
-                target=_serve, args=(there, work, [*workers, here] if forks else []), daemon=True
-            )
-            process.start()
-            there.close()
-            workers[here] = process
+            with _signals_kept_waiting():
+                here, there = context.Pipe()
+                process = context.Process(
+                    target=_serve, args=(there, work, [*workers, here] if forks else []), daemon=True
+                )
+                process.start()
+                there.close()
+                workers[here] = process
             _hand_over(here, task, process)
             given[here] = 1
         for _ in range(1, _TASKS_AT_HAND):
@@ -65,10 +70,30 @@ def answers(work: Work, tasks: Iterable[bytes], *, processes: int) -> Generator[
                 given[connection] += 1
         yield from _collect(workers, given, waiting)
     finally:
-        for connection, worker in workers.items():
-            connection.close()
-            worker.terminate()
+        _end(workers)
+
+
+def _end(workers: dict[Connection, BaseProcess]) -> None:
+    """End them, together. Told before the pipe is closed: else the signal would meet them while they tidy up."""
+    for worker in workers.values():
+        worker.terminate()
+    for connection in workers:
+        connection.close()
+    for worker in workers.values():
+        worker.join(_PATIENCE_SECONDS)
+        if worker.exitcode is None:
+            worker.kill()
             worker.join()
+
+
+@contextlib.contextmanager
+def _signals_kept_waiting() -> Iterator[None]:
+    """Until a worker that is being started is known here, and has said what it does when it is told to end."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _here(work: Work, tasks: Iterable[bytes]) -> Iterator[bytes]:
@@ -118,15 +143,19 @@ def _died(process: BaseProcess) -> StorageError:
 
 def _serve(connection: Connection, work: Work, inherited: list[Connection]) -> None:
     """A worker's life. It holds no reference cycles that matter, so the collector would only cost time."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle: it closes the pipe
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # what a terminal says is the parent's to handle:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # it ends its workers
+    signal.signal(signal.SIGTERM, _leave)
     for other in inherited:
         other.close()
     if inherited:
         _let_go_of_all_but(connection.fileno())
     gc.disable()
+    os.nice(5)
     outbox = _Outbox(connection)
     outbox.start()
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         while True:
             task = connection.recv_bytes()
             work(task, outbox.send)
@@ -134,6 +163,18 @@ def _serve(connection: Connection, work: Work, inherited: list[Connection]) -> N
             gc.collect(0)
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return  # the parent is gone, or wants no more
+    except _ToldToEnd:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+class _ToldToEnd(BaseException):
+    """Ends a worker's task as any error would, so that what it has half-made goes."""
+
+
+def _leave(number: int, _: object) -> NoReturn:
+    signal.signal(number, signal.SIG_IGN)  # once is enough: it is tidying up
+    raise _ToldToEnd
 
 
 class _Outbox(threading.Thread):

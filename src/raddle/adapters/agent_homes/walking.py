@@ -1,21 +1,23 @@
 """Walks the folders of another agent, by pattern; what cannot be read there is told, never passed over.
 
-The only place that lists foreign folders: it follows no link twice, opens no file, and says of each thing that
-bears a session's name and is no file what it is instead.
+The only place that lists foreign folders: it follows links, enters no folder twice, opens no file, and says of
+each thing that bears a session's name and is no file what it is instead.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
-from pathlib import Path
 
 from msgspec import Struct
 
 from raddle.actions.importing.run_plan import FileProblem
-from raddle.adapters.files import storage_error
+from raddle.adapters.agent_homes.source_bytes import source_error
+
+LEADS_NOWHERE = "it is a link that leads nowhere"
 
 
 class Entry(Struct, frozen=True):
@@ -28,18 +30,27 @@ class Entry(Struct, frozen=True):
 class Walk:
     """Walks through the folders of a home, or below a folder that a person named.
 
-    `left_alone`: a folder that is not entered. `follows`: are links to folders followed, too? Each is then
-    followed once, so that those which lead round in a circle end.
+    `left_alone`: a folder that is not entered. Links to folders are followed once all else was looked at, so
+    that a file keeps its own path where it has one here; those that lead round in a circle end. `is_home`: one
+    that leads nowhere is told, for sessions may have been there; below a folder that a person named it need not
+    be of any agent.
     """
 
-    def __init__(self, *, left_alone: os.stat_result | None = None, follows: bool = True) -> None:
+    def __init__(self, *, left_alone: os.stat_result | None = None, is_home: bool = False) -> None:
         self._left_alone = left_alone
-        self._follows = follows
-        self._followed: set[tuple[int, int]] = set()
+        self._is_home = is_home
+        self._entered: set[tuple[int, int, int]] = set()
+        self._links: list[tuple[os.DirEntry[str], list[str]]] = []
 
     def find(self, folder: str, pattern: str) -> Iterator[Entry | FileProblem]:
         """What `pattern` names below `folder`, by name: `*` within a name, `**` for any folders, also none."""
-        return self._find(folder, pattern.split("/"))
+        parts = pattern.split("/")
+        with contextlib.suppress(OSError):  # what is wrong with it is told when it is listed
+            self._is_first(os.stat(folder), parts)  # noqa: PTH116
+        yield from self._find(folder, parts)
+        while self._links:
+            link, rest = self._links.pop(0)
+            yield from self._follow(link, rest)
 
     def _find(self, folder: str, parts: list[str]) -> Iterator[Entry | FileProblem]:
         entries = _scan(folder)
@@ -52,26 +63,41 @@ class Walk:
             fits = fnmatchcase(entry.name, part)
             if fits and not rest:
                 yield from _file(entry)
-            if (is_deep or (fits and rest)) and self._enters(entry):
-                yield from self._find(entry.path, parts if is_deep else rest)
+            if is_deep or (fits and rest):
+                yield from self._go_into(entry, parts if is_deep else rest)
 
-    def _enters(self, entry: os.DirEntry[str]) -> bool:
-        """Is it a folder to go into?"""
+    def _go_into(self, entry: os.DirEntry[str], parts: list[str]) -> Iterator[Entry | FileProblem]:
+        if entry.is_symlink():
+            self._links.append((entry, parts))
+        elif entry.is_dir(follow_symlinks=False):
+            try:
+                enters = self._is_first(entry.stat(follow_symlinks=False), parts)
+            except FileNotFoundError:
+                return
+            except OSError as error:
+                yield problem_of(error, entry.path)
+                return
+            if enters:
+                yield from self._find(entry.path, parts)
+
+    def _follow(self, link: os.DirEntry[str], parts: list[str]) -> Iterator[Entry | FileProblem]:
+        """A link, where it leads to a folder."""
         try:
-            if entry.is_dir(follow_symlinks=False):
-                return not self._is_left_alone(entry)
-            if not (self._follows and entry.is_symlink() and entry.is_dir()):
-                return False
-            status = entry.stat()
-        except OSError:
-            return False  # a link that leads nowhere; one that bears a session's name is told as a file
-        key = (status.st_dev, status.st_ino)
-        is_new = key not in self._followed
-        self._followed.add(key)
-        return is_new and not self._is_left_alone(entry)
+            status = link.stat()
+        except OSError as error:
+            if self._is_home:
+                is_gone = isinstance(error, FileNotFoundError)
+                yield _problem(link.path, LEADS_NOWHERE) if is_gone else problem_of(error, link.path)
+            return
+        if stat.S_ISDIR(status.st_mode) and self._is_first(status, parts):
+            yield from self._find(link.path, parts)
 
-    def _is_left_alone(self, entry: os.DirEntry[str]) -> bool:
-        return self._left_alone is not None and os.path.samestat(entry.stat(), self._left_alone)
+    def _is_first(self, status: os.stat_result, parts: list[str]) -> bool:
+        """Is a folder to be entered, for what is left of the pattern? Once, and not the one that is left alone."""
+        key = (status.st_dev, status.st_ino, len(parts))
+        is_first = key not in self._entered
+        self._entered.add(key)
+        return is_first and not (self._left_alone is not None and os.path.samestat(status, self._left_alone))
 
 
 def _scan(folder: str) -> list[os.DirEntry[str]] | FileProblem:
@@ -91,7 +117,7 @@ def _file(entry: os.DirEntry[str]) -> Iterator[Entry | FileProblem]:
         status = entry.stat()
     except FileNotFoundError:
         if entry.is_symlink():
-            yield _problem(entry.path, "it is a link that leads nowhere")
+            yield _problem(entry.path, LEADS_NOWHERE)
         return
     except OSError as error:
         yield problem_of(error, entry.path)
@@ -116,7 +142,8 @@ def _is_text(path: str) -> bool:
 
 def problem_of(error: OSError, path: str) -> FileProblem:
     """Why a file or folder cannot be read."""
-    return _problem(path, storage_error(error, Path(path), "read").message)
+    told = source_error(error, path).problem_of(path)
+    return _problem(path, told.reason)
 
 
 def _problem(path: str, reason: str) -> FileProblem:

@@ -1,25 +1,34 @@
-"""What was read of which source file: local facts, so that nothing is read twice and a purged thread stays gone.
+"""What was read of which source file: local facts, so that nothing is read twice.
 
 The ledger names paths, offsets and times of this machine; none of it ever stands in a thread. It also names
 the segments under which the source bytes were kept, so it lies in the data folder, not in the cache. Losing
-it costs one whole reading: every id is derived, so what is read again is found to be there.
+it costs one whole reading: every id is derived, so what is read again is found to be there. Which threads were
+purged is not in it, since nothing could tell that again: it hands that on to `purge_marks`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from raddle.actions.importing.run_plan import Segment, SourceEntry
+from raddle.actions.ports import Finding
 from raddle.adapters.files import make_folder, storage_error
-from raddle.model.errors import NewerFormat, OlderFormat, StorageError
+from raddle.adapters.local_store.import_ledger_damage import is_damage, move_away, saved_from
+from raddle.adapters.local_store.purge_marks import PurgeMarks
+from raddle.adapters.paths import Paths
+from raddle.model.errors import BrokenFormat, NewerFormat, StorageError
 
-FORMAT = 2
+T = TypeVar("T")
+
+FORMAT = 3
+_WITH_MARKS = 2
+"""The format that held the purge marks itself."""
 _SCHEMA = """
 CREATE TABLE sources (
     path TEXT PRIMARY KEY, agent TEXT NOT NULL, session TEXT NOT NULL, is_main INTEGER NOT NULL,
@@ -35,7 +44,6 @@ CREATE TABLE segments (
 ) WITHOUT ROWID;
 CREATE INDEX segments_thread ON segments (thread_id);
 CREATE INDEX segments_blob ON segments (sha256);
-CREATE TABLE purged (thread_id TEXT PRIMARY KEY, is_whole INTEGER NOT NULL) WITHOUT ROWID;
 """
 _BUSY_SECONDS = 30.0
 
@@ -46,6 +54,9 @@ _COLUMNS = ", ".join(_NAMES)
 _MARKS = ", ".join("?" * (len(_NAMES) + 1))
 _SELECT = f"SELECT {_COLUMNS} FROM sources"  # noqa: S608  names of our own
 _REPLACE = f"INSERT OR REPLACE INTO sources ({_COLUMNS}, state) VALUES ({_MARKS})"  # noqa: S608
+_KEEP = "INSERT INTO segments VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+_UNREAD = "UPDATE sources SET size = -1, read_to = 0, lines = 0, head = '', tail = '', state = NULL"
+_UNREAD_OF_BLOB = f"{_UNREAD} WHERE path IN (SELECT path FROM segments WHERE sha256 = ?)"  # noqa: S608
 _FLAGS = ("is_main", "is_unplaced")
 
 
@@ -53,13 +64,23 @@ class ImportLedger:
     """The ledger of one data folder, made when something is first written to it.
 
     Reads see the last commit; writes are one transaction a call. May be shared between threads. Whatever
-    SQLite refuses is a StorageError.
+    SQLite refuses is a StorageError; a file that is damaged is a BrokenFormat, unless it may be mended.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, paths: Paths, marks: PurgeMarks) -> None:
+        self._paths = paths
+        self._path = paths.import_ledger
+        self._marks = marks
         self._connection: sqlite3.Connection | None = None
         self._lock = threading.RLock()
+        self._told_of_mending: Callable[[Finding], None] | None = None
+
+    def mend_damage(self, report: Callable[[Finding], None]) -> None:
+        """From now on a damaged ledger is set aside and made anew, and `report` is told.
+
+        For the holder of the import lock alone: two processes would set aside each other's new one.
+        """
+        self._told_of_mending = report
 
     def __enter__(self) -> Self:
         return self
@@ -94,9 +115,7 @@ class ImportLedger:
         kept = [(path, *_values(segment)) for path, segment in segments]
         if not read and not kept:
             return
-        with self._writing() as db:
-            db.executemany(_REPLACE, read)
-            db.executemany("INSERT INTO segments VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", kept)
+        self._write((_REPLACE, read), (_KEEP, kept))
 
     def segments_of(self, thread_id: str) -> list[tuple[str, Segment]]:
         """(path, segment) of every source segment of a thread, in (path, generation, start) order."""
@@ -118,78 +137,115 @@ class ImportLedger:
 
     def forget_segments(self, thread_id: str) -> None:
         """The source bytes of a thread were erased."""
-        with self._writing() as db:
-            db.execute("DELETE FROM segments WHERE thread_id = ?", (thread_id,))
+        self._write(("DELETE FROM segments WHERE thread_id = ?", [(thread_id,)]))
 
     def forget_blob(self, sha256: str) -> None:
         """Source bytes were lost: the files that they were of count as unread, so that they are kept again."""
-        with self._writing() as db:
-            db.execute(
-                "UPDATE sources SET size = -1, read_to = 0, lines = 0, head = '', tail = '', state = NULL"
-                " WHERE path IN (SELECT path FROM segments WHERE sha256 = ?)",
-                (sha256,),
-            )
-            db.execute("DELETE FROM segments WHERE sha256 = ?", (sha256,))
+        self._write(
+            (_UNREAD_OF_BLOB, [(sha256,)]),
+            ("DELETE FROM segments WHERE sha256 = ?", [(sha256,)]),
+        )
 
     def purged(self) -> set[str]:
         """Threads that were purged here: no import brings them back."""
-        return {thread_id for (thread_id,) in self._rows("SELECT thread_id FROM purged WHERE is_whole")}
+        self._hand_marks_over()
+        return self._marks.whole()
 
     def without_bytes(self) -> set[str]:
         """Threads of which some words were purged: of their sources no byte is kept any more."""
-        return {thread_id for (thread_id,) in self._rows("SELECT thread_id FROM purged WHERE NOT is_whole")}
+        self._hand_marks_over()
+        return self._marks.in_part()
 
     def note_purged(self, thread_id: str, *, is_whole: bool = True) -> None:
         """Keep a thread gone; not `is_whole`: only the source bytes, which hold words that were erased.
 
         So may the importer's states: they go at once, and the files are read from their start if they are read.
         """
-        with self._writing() as db:
-            db.execute("UPDATE sources SET state = NULL WHERE thread_id = ?", (thread_id,))
-            db.execute(
-                "INSERT INTO purged VALUES (?1, ?2)"
-                " ON CONFLICT (thread_id) DO UPDATE SET is_whole = max(is_whole, ?2)",
-                (thread_id, is_whole),
-            )
+        self._hand_marks_over()
+        self._marks.note({thread_id: is_whole})
+        self._write(("UPDATE sources SET state = NULL WHERE thread_id = ?", [(thread_id,)]))
 
     def revive(self, thread_id: str) -> None:
         """Let an import bring a purged thread back: as if nothing of its sources had been read."""
-        with self._writing() as db:
-            db.execute("DELETE FROM purged WHERE thread_id = ?", (thread_id,))
-            db.execute("DELETE FROM sources WHERE thread_id = ?", (thread_id,))
+        self._write(("DELETE FROM sources WHERE thread_id = ?", [(thread_id,)]))
+        self._marks.revive(thread_id)
+
+    def unreadable_marks(self) -> int:
+        """How many lines of the purge marks say nothing that could be read."""
+        return self._marks.unreadable()
+
+    def _hand_marks_over(self) -> None:
+        """A ledger that holds marks gives them away when it is opened."""
+        self._rows("PRAGMA user_version")
 
     def _rows(self, query: str, *values: Any) -> list[Any]:
         """What a query finds; nothing where there is no ledger yet (a look makes none)."""
-        with self._errors():
+
+        def look() -> list[Any]:
             if self._connection is None and not self._path.exists():
                 return []
             return self._db().execute(query, values).fetchall()
 
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        """BEGIN IMMEDIATE … COMMIT, or ROLLBACK where the block fails."""
-        with self._errors():
-            db = self._db()
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                yield db
-            except BaseException:
-                db.execute("ROLLBACK")
-                raise
-            db.execute("COMMIT")
+        return self._mended(look)
 
-    @contextlib.contextmanager
-    def _errors(self) -> Iterator[None]:
+    def _write(self, *statements: tuple[str, list[tuple[Any, ...]]]) -> None:
+        """Each statement for each of its rows, all or nothing."""
+
+        def write() -> None:
+            with _transaction(self._db()) as db:
+                for statement, rows in statements:
+                    db.executemany(statement, rows)
+
+        self._mended(write)
+
+    def _mended(self, work: Callable[[], T]) -> T:
+        """What `work` answers; once more with a new ledger, where this one is damaged and may be mended."""
         with self._lock:
             try:
-                yield
-            except sqlite3.Error as error:
-                raise StorageError(
-                    f"cannot use the import ledger {self._path}: {error}",
-                    "check the disk; moved away, it is built anew by the next `raddle import`",
-                ) from error
-            except OSError as error:
-                raise storage_error(error, self._path, "open the import ledger") from error
+                return self._told(work)
+            except BrokenFormat as damage:
+                report = self._told_of_mending
+                if report is None:
+                    raise
+                report(self._told(functools.partial(self._begin_anew, damage)))
+                return self._told(work)
+
+    def _told(self, work: Callable[[], T]) -> T:
+        """What `work` answers; what SQLite and the disk refuse told as ours."""
+        try:
+            return work()
+        except sqlite3.Error as error:
+            if is_damage(error):
+                raise self._damage(str(error)) from error
+            raise StorageError(
+                f"cannot use the import ledger {self._path}: {error}", "check the disk, then try again"
+            ) from error
+        except OSError as error:
+            raise storage_error(error, self._path, "open the import ledger") from error
+
+    def _damage(self, reason: str) -> BrokenFormat:
+        return BrokenFormat(
+            f"the import ledger {self._path} is damaged: {reason}",
+            "the next `raddle import` sets it aside and makes it anew",
+        )
+
+    def _begin_anew(self, damage: BrokenFormat) -> Finding:
+        """Set it aside and save what can be read of it: the purge marks, and which segments hold which bytes."""
+        self.close()
+        kept = move_away(self._paths, damage.message)
+        saved = saved_from(kept)
+        self._marks.note(saved.marks)
+        with _transaction(self._db()) as db:
+            entries = [(*(getattr(entry, name) for name in _NAMES), None) for entry in saved.entries]
+            db.executemany(_REPLACE, entries)
+            db.execute(_UNREAD)
+            db.executemany(_KEEP, [(path, *_values(segment)) for path, segment in saved.segments])
+        reason = damage.message.partition("is damaged: ")[2]
+        return Finding(
+            path=str(self._path),
+            what=f"it was damaged: {reason}",
+            done=f"set aside as {kept.name} and made anew; every session is read once more",
+        )
 
     def _db(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -210,21 +266,40 @@ class ImportLedger:
     def _prepare(self, connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA secure_delete=ON")
-        if _format(connection) == 0:
-            connection.execute("BEGIN IMMEDIATE")
-            if _format(connection) == 0:  # another process may have been first
-                for statement in _SCHEMA.split(";"):
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA user_version={FORMAT}")
-            connection.execute("COMMIT")
+        if _format(connection) in (0, _WITH_MARKS):
+            with _transaction(connection):
+                self._bring_up(connection)
         found = _format(connection)
         if found > FORMAT:
             raise NewerFormat(f"the import ledger {self._path}", found, FORMAT)
         if found < FORMAT:
-            raise OlderFormat(
-                f"the import ledger {self._path} has format {found}, which is no longer read",
-                "move it away: the next `raddle import` builds it anew",
-            )
+            raise self._damage(f"it has format {found}, which is no longer read")
+
+    def _bring_up(self, connection: sqlite3.Connection) -> None:
+        """Make the tables, or take the purge marks out; unless another process was first."""
+        found = _format(connection)
+        if found == 0:
+            for statement in _SCHEMA.split(";"):
+                connection.execute(statement)
+        elif found == _WITH_MARKS:
+            marks = connection.execute("SELECT thread_id, is_whole FROM purged")
+            self._marks.note({thread_id: bool(is_whole) for thread_id, is_whole in marks})
+            connection.execute("DROP TABLE purged")
+        if found in (0, _WITH_MARKS):
+            connection.execute(f"PRAGMA user_version={FORMAT}")
+
+
+@contextlib.contextmanager
+def _transaction(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """BEGIN IMMEDIATE … COMMIT, or ROLLBACK where the block fails."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield db
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:  # some errors end it themselves
+            db.execute("ROLLBACK")
+        raise
 
 
 def _format(connection: sqlite3.Connection) -> int:

@@ -12,19 +12,23 @@ import click
 
 from raddle.apps.cli import diagnostics, words
 from raddle.config import FILE_NAME
+from raddle.model.errors import BrokenFormat
 from raddle.wiring import Stores
 
 
 def may_import(stores: Stores, what: Sequence[str], *, since: str | None = None, json: bool = False) -> bool:
     """Is the import wanted? Asked where it is the first one here, finds something, and somebody can answer."""
-    if json or not sys.stdin.isatty() or not diagnostics.is_terminal() or stores.ledger.entries():
+    if json or not sys.stdin.isatty() or not diagnostics.is_terminal() or not is_first(stores):
         return True
     from raddle.wiring.importing import dry_run  # noqa: PLC0415  the import loads it next
 
-    planned = dry_run(stores, what, since=since)
-    if not planned:
+    preview = dry_run(stores, what, since=since)
+    if not preview.agents:
         return True
-    rows = [(f"  {row.agent}", words.count(row.sessions, "session"), words.size(row.size)) for row in planned]
+    rows = [
+        (f"  {row.agent}", words.count(row.sessions, "session"), words.size(row.size))
+        for row in preview.agents
+    ]
     file = words.short_path(str(stores.paths.config_dir / FILE_NAME))
     diagnostics.say("Found on this machine:")
     for line in words.table(rows, (40, 20, 20), styles=(None, None, None)):
@@ -38,6 +42,14 @@ def may_import(stores: Stores, what: Sequence[str], *, since: str | None = None,
         return True
     diagnostics.say("nothing was imported")
     return False
+
+
+def is_first(stores: Stores) -> bool:
+    """Was nothing imported here before? A ledger that is damaged says that something was."""
+    try:
+        return not stores.ledger.entries()
+    except BrokenFormat:
+        return False
 
 
 def _rules(stores: Stores, file: str) -> str:

@@ -1,0 +1,182 @@
+"""`raddle import` as a person meets it: what it says of what it left out, and how it ends when it is stopped."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from raddle.config import load_config
+from raddle.wiring import Stores
+from tests.builders_claude_code import OTHER_SESSION, SESSION, ClaudeSession, a_short_session
+from tests.builders_import import Machine, write
+from tests.command_line import PROGRAM, done, program, raddle
+
+BIG = 12 << 20
+"""More than is read without workers."""
+
+
+@pytest.fixture
+def machine(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    machine = Machine(tmp_path / "machine")
+    for name, value in machine.environment.items():
+        monkeypatch.setenv(name, value)
+    return machine
+
+
+def a_bad_session(machine: Machine, session: str, bad: int) -> Path:
+    talk = ClaudeSession(session)
+    talk.user("a good line")
+    path = machine.file(f"{session}.jsonl")
+    write(path, talk.data + b"".join(b'{"type":"strange-%d"}\n' % number for number in range(bad)))
+    return path
+
+
+def test_a_file_with_many_problems_does_not_hide_the_others(machine: Machine) -> None:
+    a_bad_session(machine, SESSION, 60)
+    a_bad_session(machine, OTHER_SESSION, 2)
+    lines = done("import").err.splitlines()
+    assert len(lines) == 3 + 1 + 2
+    assert [SESSION in line for line in lines] == [True] * 3 + [False] * 3
+    assert lines[3] == "… and 57 more in this file (--all-problems, or --json)"
+    assert all(OTHER_SESSION in line for line in lines[4:])
+
+
+def test_every_problem_is_told_where_it_is_asked_for(machine: Machine) -> None:
+    path = a_bad_session(machine, SESSION, 60)
+    assert len(done("import", "--json").json["problems"]) == 60
+    path.rename(path.with_name(f"{OTHER_SESSION}.jsonl"))
+    assert len(done("import", "--all-problems").err.splitlines()) == 60
+
+
+def test_many_files_with_problems_are_counted_past_the_first(machine: Machine) -> None:
+    for number in range(12):
+        a_bad_session(machine, f"{number:08d}-0000-4000-8000-000000000000", 3)
+    lines = done("import").err.splitlines()
+    assert len(lines) == 6 * 3 + 1
+    assert lines[-1] == "… and 18 problems in 6 more files (--all-problems, or --json)"
+
+
+def test_where_rules_leave_all_out_it_says_how_many_and_which_rule(machine: Machine) -> None:
+    for number in range(9):
+        talk = ClaudeSession(f"{number:08d}-0000-4000-8000-000000000000")
+        talk.user("a talk")
+        machine.keep(talk)
+    machine.configure(f"[import]\nexclude = ['{machine.home}/**']\n")
+    for words, nothing in (("import", "nothing was imported"), ("import --dry-run", "nothing new to read")):
+        answer = done(*words.split())
+        assert answer.lines == [f"{nothing}: 9 files left out"]
+        lines = answer.err.splitlines()
+        assert len(lines) == 6
+        assert all("[import] exclude" in line for line in lines)
+        assert lines[-1].startswith("… and 4 more files left out: [import] exclude")
+    assert len(done("import", "--all-problems").err.splitlines()) == 9
+    assert len(done("import", "--dry-run", "--json").json["left_out"]) == 9
+
+
+def test_a_home_that_cannot_be_read_is_named_and_does_not_read_as_nothing_there(machine: Machine) -> None:
+    machine.claude.parent.mkdir(parents=True)
+    machine.claude.symlink_to("projects")
+    answer = done("import")
+    assert answer.lines == ["nothing was imported: 1 place could not be read"]
+    assert answer.err == "~/.claude/projects: it cannot be read: its symbolic links lead in a circle\n"
+
+
+def test_a_machine_without_agents_is_told_so(machine: Machine) -> None:
+    answer = done("import")
+    assert (answer.lines, answer.err) == (["no sessions of another agent were found on this machine"], "")
+
+
+@pytest.mark.parametrize("command", ["import", "up"])
+def test_a_damaged_ledger_is_mended_and_told_in_one_line(machine: Machine, command: str) -> None:
+    machine.keep(a_short_session())
+    done("import")
+    (machine.folder / "data" / "import-ledger.sqlite3").write_bytes(b"not a database" * 100)
+    answer = done(command)
+    (line,) = [line for line in answer.err.splitlines() if "ledger" in line]
+    assert "damaged" in line
+    assert "set aside" in line
+    assert "ledger" not in done(command).err
+    assert len(machine.threads()) == 1
+
+
+def test_a_path_that_is_not_there_is_named_once(machine: Machine) -> None:
+    answer = raddle("import", "/not/there")
+    assert answer.code == 3
+    assert answer.err.count("/not/there") == 1
+
+
+def test_a_relative_path_where_the_current_folder_is_gone_says_that(machine: Machine, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    answer = program("import", "./x", cwd=gone, preexec_fn=gone.rmdir)  # the child stands in it when it goes
+    assert (answer.code, answer.err.splitlines()[0]) == (6, "error: the current folder is gone")
+
+
+@pytest.fixture
+def large(machine: Machine) -> Machine:
+    """A home of which an import is at work for a while, with workers."""
+    words = "kiln and clay " * 60
+    for number in range(40):
+        talk = ClaudeSession(f"{number:08d}-0000-4000-8000-000000000000")
+        for turn in range(BIG // 40 // 2 // len(words)):
+            talk.user(f"question {number}.{turn} {words}")
+            talk.says(f"answer {number}.{turn} {words}", message=f"msg_{number}_{turn}")
+        machine.keep(talk)
+    return machine
+
+
+def half_made(machine: Machine) -> Iterator[Path]:
+    return (machine.folder / "data").rglob(".raddle-*")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_import_that_is_stopped_tidies_up_and_keeps_what_it_finished(
+    large: Machine, number: signal.Signals
+) -> None:
+    """As a terminal does it, which tells the whole group; the moment is when the first thread stands."""
+    child = subprocess.Popen(
+        [*PROGRAM, "import"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
+    threads = large.folder / "data" / "threads"
+    assert child.stderr is not None
+    assert select.select([child.stderr], [], [], 60)[0], "it says that it began"
+    assert b"importing" in child.stderr.readline()
+    while child.poll() is None and not any(half_made(large)):
+        select.select([], [], [], 0.005)
+    os.killpg(child.pid, number)
+    out, err = child.communicate(timeout=60)
+    assert (child.returncode, out) == (128 + number, b"")
+    assert err.decode() == "stopped: what was finished is kept; `raddle import` does the rest\n"
+    assert list(half_made(large)) == []
+    with pytest.raises(ProcessLookupError):
+        os.killpg(child.pid, 0)
+    finished = len(list(threads.glob("*.json")))
+    assert finished < 40
+    report = done("import", "--json").json
+    assert report["threads"] == 40 - finished
+    assert large.orphans() == set()
+    with Stores(load_config(large.environment)) as stores:
+        assert stores.index.verify() == []
+        assert len(stores.listed(limit=None)) == 40
+
+
+def test_a_signal_that_is_ignored_stays_ignored(large: Machine) -> None:
+    """`nohup raddle import` goes on when its terminal goes."""
+    code = (
+        "import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); "
+        "os.execv(sys.executable, [sys.executable, '-m', 'raddle', 'import'])"
+    )
+    started = [sys.executable, "-c", code]
+    child = subprocess.Popen(started, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    assert child.stderr is not None
+    assert b"importing" in child.stderr.readline()
+    os.killpg(child.pid, signal.SIGHUP)
+    out, _ = child.communicate(timeout=60)
+    assert (child.returncode, b"40 new threads" in out) == (0, True)

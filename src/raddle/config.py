@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -194,38 +194,41 @@ def load_config(environ: Mapping[str, str] | None = None, **flags: str | bool | 
 
 
 def is_colorless() -> bool:
-    """Is NO_COLOR set? For what is printed before, or without, the whole config."""
-    return bool(os.environ.get("NO_COLOR"))
+    """Is no colour wished, or none possible? For what is printed before, or without, the whole config."""
+    return bool(os.environ.get("NO_COLOR")) or is_dumb_terminal()
 
 
-class _Layers:
+def is_dumb_terminal() -> bool:
+    """Can the terminal do nothing but print lines (`TERM=dumb`), or is it not known what it can do?"""
+    return os.environ.get("TERM", "") in {"", "dumb"}
+
+
+class _Layers(NamedTuple):
     """The places a value can come from, strongest first."""
 
-    def __init__(
-        self,
-        environ: Mapping[str, str],
-        flags: Mapping[str, str | bool | None],
-        from_file: Mapping[str, Any],
-        file: Path,
-    ) -> None:
-        self._environ = environ
-        self._flags = flags
-        self._from_file = from_file
-        self._file = file
+    environ: Mapping[str, str]
+    flags: Mapping[str, str | bool | None]
+    from_file: Mapping[str, Any]
+    file: Path
 
     def value(self, setting: Setting) -> tuple[Any, Origin]:
         """The strongest value that is given, as its kind, and where it came from."""
-        flag = self._flags.get(setting.field)
+        flag = self.flags.get(setting.field)
         if flag is not None:
             origin = Origin(source="flag", where="--" + setting.name.replace("_", "-"))
             return self._read(setting, flag, origin.where), origin
-        text = self._environ.get(setting.variable) if setting.variable else None
+        text = self.environ.get(setting.variable) if setting.variable else None
         if text:
+            if setting.kind == "folder" and not Path(self._expanded(text)).is_absolute():
+                raise InvalidInput(
+                    f"{setting.variable} is {text!r}, which is another folder wherever raddle is called",
+                    "give the whole path, from / or ~ on",
+                )
             origin = Origin(source="environment", where=setting.variable)
             return self._read(setting, text, origin.where), origin
-        if setting.key in self._from_file:
-            origin = Origin(source="file", where=str(self._file))
-            return self._read(setting, self._from_file[setting.key], f"{self._file}: {setting.key}"), origin
+        if setting.key in self.from_file:
+            origin = Origin(source="file", where=str(self.file))
+            return self._read(setting, self.from_file[setting.key], f"{self.file}: {setting.key}"), origin
         return self._default(setting), Origin()
 
     def _read(self, setting: Setting, given: Any, where: str) -> Any:
@@ -250,7 +253,7 @@ class _Layers:
     def _default(self, setting: Setting) -> Any:
         match setting.kind:
             case "folder":
-                return _user_folder(setting.field, self._environ)
+                return _user_folder(setting.field, self.environ)
             case "switch" | "presence":
                 return False
             case "globs" | "slugs":
@@ -260,7 +263,7 @@ class _Layers:
 
     def _expanded(self, path: str) -> str:
         """A leading `~` as the home folder: many who set a path have no shell to do it for them."""
-        home = self._environ.get("HOME")
+        home = self.environ.get("HOME")
         if home and (path == "~" or path.startswith("~/")):
             return home + path[1:]
         return os.path.expanduser(path)  # noqa: PTH111  # a glob is no path

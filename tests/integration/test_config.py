@@ -16,6 +16,7 @@ from raddle.config import (
     Config,
     ShownSetting,
     is_colorless,
+    is_dumb_terminal,
     load_config,
     settings_tables,
 )
@@ -73,13 +74,22 @@ def test_a_folder_from_the_environment_is_used_as_given(tmp_path: Path) -> None:
     assert row(config, "data_dir").where == "RADDLE_DATA_DIR"
 
 
-def test_a_folder_is_absolute_also_where_the_variable_is_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    config = load_config(environ_of(tmp_path, RADDLE_DATA_DIR="here/../data", RADDLE_STATE_DIR="~/state"))
+def test_a_folder_is_a_whole_path_without_detours(tmp_path: Path) -> None:
+    config = load_config(
+        environ_of(tmp_path, RADDLE_DATA_DIR=f"{tmp_path}/here/../data", RADDLE_STATE_DIR="~/state")
+    )
     assert config.data_dir == tmp_path / "data"
     assert config.state_dir == Path("/home/ada/state")
+
+
+@pytest.mark.parametrize("variable", [row.variable for row in SETTINGS if row.kind == "folder"])
+@pytest.mark.parametrize("value", ["rel", "./rel", "..", "~nobody-of-that-name/rel"])
+def test_a_folder_that_depends_on_where_one_stands_is_refused(
+    variable: str, value: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InvalidInput, match=variable) as refused:
+        load_config(environ_of(tmp_path) | {variable: value})
+    assert "whole path" in refused.value.hint
 
 
 def test_a_flag_goes_before_the_environment_the_file_and_the_default(tmp_path: Path) -> None:
@@ -123,8 +133,15 @@ def test_no_color_counts_with_any_value_that_is_not_empty(tmp_path: Path) -> Non
 def test_colour_before_the_config_is_read_goes_by_the_same_rule(
     value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", value)
     assert is_colorless() is load_config(environ_of(tmp_path, NO_COLOR=value)).is_colorless
+
+
+@pytest.mark.parametrize(("term", "is_dumb"), [("dumb", True), ("", True), ("xterm", False)])
+def test_a_dumb_terminal_gets_no_colour(term: str, is_dumb: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", term)
+    assert (is_dumb_terminal(), is_colorless()) == (is_dumb, is_dumb)
 
 
 def test_no_secret_is_printed_logged_or_encoded(tmp_path: Path) -> None:

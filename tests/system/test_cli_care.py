@@ -12,6 +12,7 @@ import pytest
 
 from raddle.config import load_config
 from tests.command_line import done, new, raddle
+from tests.modes import bound_by_modes
 
 
 def files(thread: str) -> dict[str, Path]:
@@ -83,8 +84,81 @@ def test_a_damaged_file_is_restored_and_whoever_reads_it_is_told() -> None:
     assert answer.err.startswith("note: ~/.local/share/raddle/threads/")
     assert "restored" in answer.err
     assert done("show", thread).err == ""
-    assert raddle("doctor").code == 5
-    assert "was set aside" in raddle("doctor", "--fix").out
+    for words in (("doctor",), ("doctor", "--fix")):
+        told = done(*words).out
+        assert "was set aside" in told
+        assert "can be read" in told
+
+
+def test_a_thread_of_which_nothing_is_left_is_named_with_what_to_do_and_can_be_purged() -> None:
+    thread = new("marimba")
+    done("search", "marimba")
+    for suffix, path in files(thread).items():
+        if suffix == ".json":
+            path.write_bytes(b"\0" * 64)
+            grow_old(path)
+        else:
+            path.unlink()
+    assert raddle("show", thread).code == 5
+    for words in (("doctor", "--fix"), ("doctor",)):
+        answer = raddle(*words)
+        assert answer.code == 5
+        assert f"raddle purge {thread}" in answer.out
+    assert done("search", "marimba", "--json").json["hits"] == []
+    assert done("purge", thread, "-y", "--json").json["purged"]
+    assert files(thread) == {}
+    assert done("doctor").out == "all is well: 0 threads\n"
+    assert raddle("purge", thread, "-y").code == 3
+
+
+def test_what_a_search_still_finds_of_a_file_that_is_gone_is_found_out_and_mended() -> None:
+    thread = new("marimba")
+    done("search", "marimba")
+    for path in files(thread).values():
+        path.unlink()
+    answer = raddle("doctor")
+    assert (answer.code, "a search still finds" in answer.out) == (5, True)
+    assert "taken out" in done("doctor", "--fix").out
+    assert done("search", "marimba", "--json").json["hits"] == []
+    assert done("doctor").out == "all is well: 0 threads\n"
+
+
+def test_a_thread_that_no_search_finds_is_found_out_and_mended() -> None:
+    done("list")
+    thread = new("marimba")
+    (load_config().data_dir / "dirty").unlink()
+    answer = raddle("doctor")
+    assert (answer.code, thread in answer.out) == (5, True)
+    assert "put in" in done("doctor", "--fix").out
+    assert len(done("search", "marimba", "--json").json["hits"]) == 1
+
+
+def test_where_nothing_may_be_written_it_says_so_and_does_not_claim_to_have_mended() -> None:
+    thread = new("hello")
+    done("reply", thread, "more")
+    done("list")
+    files(thread)[".json"].unlink()
+    data = load_config().data_dir
+    modes = {path: path.stat().st_mode for path in (data, *data.rglob("*"))}
+
+    def look() -> None:
+        answer = raddle("doctor", "--fix")
+        assert answer.code == 6, answer
+        assert "put right)" not in answer.out
+        assert "could not be put right" in answer.out
+        assert "permission denied" in answer.err
+        told = raddle("doctor", "--fix", "--json")
+        assert told.code == 6
+        assert all(finding["failed"] and not finding["done"] for finding in told.json["findings"])
+
+    for path in modes:
+        path.chmod(0o500 if path.is_dir() else 0o400)
+    try:
+        bound_by_modes(look)
+    finally:
+        for path, mode in modes.items():
+            path.chmod(mode)
+    assert done("doctor", "--fix").code == 0
 
 
 def test_a_damaged_index_is_built_anew() -> None:

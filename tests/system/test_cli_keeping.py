@@ -14,11 +14,11 @@ from tests.command_line import done, new, raddle, terminal
 
 
 def test_a_title_is_set_and_taken_away() -> None:
-    thread = new("hello")
+    thread = new("hello\nand more", "--title", "Greetings")
     assert done("rename", thread, "  The\nlock ").out == "The lock\n"
     assert done("rename", thread, "Lock", "--json").json == {"id": thread, "title": "Lock"}
-    assert done("rename", thread, "").out == "(no title)\n"
-    assert done("list", "--json").json[0]["title"] == ""
+    assert done("rename", thread, " ").out == "hello\n"
+    assert done("list", "--json").json[0]["title"] == "hello"
 
 
 def test_tags_are_added_taken_away_and_printed() -> None:
@@ -29,7 +29,8 @@ def test_tags_are_added_taken_away_and_printed() -> None:
         "id": thread,
         "tags": ["two words"],
     }
-    assert done("tag", thread, "-r", "never there").out == "#two words\n"
+    answer = done("tag", thread, "-r", "never there", "-r", "two  words", "new")
+    assert (answer.out, answer.err) == ("#new\n", "note: it had no tag #never there\n")
     assert raddle("tag", thread, " ").code == 2
 
 
@@ -102,6 +103,18 @@ def test_a_purge_of_removed_turns_erases_their_words_and_keeps_the_rest() -> Non
     assert bytes_in(load_config().cache_dir, b"zanzibar") == []
     assert "keep this" in done("show", thread).out
     assert "(erased)" in done("show", thread, "--removed").out
+
+
+def test_a_purge_names_the_threads_that_keep_copies() -> None:
+    thread = new("zanzibar")
+    done("reply", thread, "more of zanzibar")
+    copy = done("fork", thread).out.strip()
+    done("undo", thread)
+    told = done("purge", thread, "--removed", "-y", "--json").err
+    assert copy.startswith(told.split()[-1])
+    answer = done("purge", thread, "-y")
+    assert answer.err.startswith("note: copies of these turns stay in 1 other thread: T-")
+    assert done("purge", copy, "-y").err == ""
 
 
 def bytes_in(folder: Path, needle: bytes) -> list[Path]:

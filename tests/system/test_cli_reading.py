@@ -68,6 +68,85 @@ def test_a_list_is_narrowed_by_words_and_filters_and_by_what_is_left_out() -> No
     assert "no threads fit" in done("list", "nowhere").err
 
 
+@pytest.fixture
+def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Threads in folders of their own: folder -> id."""
+    made = {}
+    for folder, text in (("tide-pool", "the lock is held"), ("moth", "the lock hangs"), ("kiln", "a fire")):
+        (tmp_path / folder).mkdir()
+        monkeypatch.chdir(tmp_path / folder)
+        made[folder] = new(text)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("query", "folders"),
+    [
+        ("moth", ["moth"]),
+        ("MOTH", ["moth"]),
+        ("tidepool", ["tide-pool"]),
+        ("pool lock", ["tide-pool"]),
+        ("pool fire", []),
+        ("lock", ["moth", "tide-pool"]),
+        ("lock -moth", ["tide-pool"]),
+        ("-moth", ["kiln", "tide-pool"]),
+        ("~ool", ["tide-pool"]),
+        ("moth role:user", ["moth"]),
+        ("moth role:tool", []),
+        ("moth is:pinned", []),
+        ("...", []),
+        ("", ["kiln", "moth", "tide-pool"]),
+    ],
+)
+def test_a_list_is_narrowed_by_the_folder_it_shows(
+    query: str, folders: list[str], rows: dict[str, str]
+) -> None:
+    found = done("list", "--json", "--", query).json
+    assert [row["id"] for row in found] == [rows[folder] for folder in folders]
+
+
+def test_whatever_a_row_shows_finds_it(rows: dict[str, str]) -> None:
+    done("tag", rows["moth"], "bug")
+    done("private", rows["moth"])
+    done("archive", rows["moth"])
+    (line,) = done("list", "--all", "moth").lines
+    for word in line.replace("now", "").replace("ago", "").split():
+        if not word.isdigit() and word != "–":
+            assert rows["moth"] in {row["id"] for row in done("list", "--all", "--json", "--", word).json}, (
+                word
+            )
+
+
+def test_a_list_by_a_word_has_its_limit_and_its_order(rows: dict[str, str]) -> None:
+    done("pin", rows["tide-pool"])
+    assert [row["id"] for row in done("list", "lock", "--json").json] == [rows["tide-pool"], rows["moth"]]
+    assert [row["id"] for row in done("list", "lock", "-n", "1", "--json").json] == [rows["tide-pool"]]
+    assert [row["id"] for row in done("list", "moth", "-n", "1", "--json").json] == [rows["moth"]]
+
+
+@pytest.mark.parametrize(
+    "query", ["after:banana", "is:weird", "has:foo", "agnet:codex", "...", "repo: nowhere"]
+)
+@pytest.mark.parametrize("command", ["search", "list"])
+def test_a_query_that_is_read_otherwise_than_it_seems_is_talked_about(command: str, query: str) -> None:
+    new("hello")
+    for options in ([], ["--json"], ["--jsonl"]):
+        answer = done(command, *options, query)
+        assert "note: " in answer.err
+        assert query.split(maxsplit=1)[0] in answer.err
+    if command == "search":
+        answer = done("search", "--json", query)
+        assert answer.json["total_threads"] == 0
+        assert any(note in answer.err for note in answer.json["scope"]["notes"])
+
+
+def test_a_query_of_filters_alone_and_an_empty_one_find_as_before() -> None:
+    new("hello")
+    for query in ("role:user", "-is:pinned", ""):
+        answer = done("search", "--json", "--", query)
+        assert (answer.json["total_threads"], answer.err) == (1, "")
+
+
 def test_archived_threads_leave_the_list_but_not_the_search() -> None:
     thread = new("the lock is held")
     done("archive", thread)

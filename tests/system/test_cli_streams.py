@@ -52,12 +52,31 @@ def test_a_terminal_is_drawn_in_colour_unless_no_colour_is_wished(words: str, th
     assert ESCAPE not in seen(*arguments, NO_COLOR="1")
 
 
+@pytest.mark.parametrize(
+    "words", ["list", "search hello", "show ID", "show ID --tree", "branches ID", "-h", "tag"]
+)
+@pytest.mark.parametrize("term", ["dumb", ""])
+def test_a_terminal_that_can_only_print_lines_gets_nothing_else(words: str, term: str, thread: str) -> None:
+    with terminal(*words.replace("ID", thread).split(), TERM=term, FORCE_COLOR="1") as screen:
+        screen.end()
+    assert screen.shown
+    assert "\x1b" not in screen.shown
+
+
+@pytest.mark.parametrize("words", ["list", "search hello", "show ID", "tag"])
+def test_colour_cannot_be_forced_into_a_pipe(words: str, thread: str) -> None:
+    forced = {**os.environ, "FORCE_COLOR": "1", "CLICOLOR_FORCE": "1", "TERM": "xterm-256color"}
+    answer = program(*words.replace("ID", thread).split(), env=forced)
+    assert b"\x1b" not in answer.data
+    assert "\x1b" not in answer.err
+
+
 def test_json_on_a_terminal_is_pretty_and_without_colour(thread: str) -> None:
     assert seen("list", "--json").startswith('[\n  {\n    "id": ')
     assert ESCAPE not in seen("list", "--json")
 
 
-@pytest.mark.parametrize("columns", [60, 80, 120])
+@pytest.mark.parametrize("columns", [30, 40, 60, 80, 120])
 def test_what_is_drawn_fits_the_terminal(columns: int, thread: str) -> None:
     done("new", "東京湾の水位 " * 30, "--title", "A title that goes on " * 10)
     from raddle.apps.cli import words
@@ -88,6 +107,11 @@ def test_what_no_screen_holds_goes_through_the_pager(long_thread: str, tmp_path:
     assert "  line 199\n" in paged
     assert ESCAPE not in paged
     assert "line 1" not in screen.shown
+
+
+def test_a_terminal_that_can_only_print_lines_has_no_pager(long_thread: str) -> None:
+    shown = seen("show", long_thread, rows=24, TERM="dumb", PAGER="/bin/false")
+    assert "line 199" in shown
 
 
 def test_what_a_screen_holds_goes_through_no_pager(thread: str, tmp_path: Path) -> None:
@@ -141,12 +165,14 @@ def test_a_narrow_locale_gets_what_it_can_show(locale: str) -> None:
     assert program("list", env={**os.environ, "PYTHONIOENCODING": "ascii"}).data.isascii()
 
 
-def test_bytes_that_are_no_text_are_stored_as_such() -> None:
+def test_bytes_that_are_no_text_are_refused_where_they_would_be_kept_and_harm_no_query() -> None:
     made = subprocess.run([*PROGRAM, "new", b"caf\xe9 \xff"], capture_output=True, text=True, check=False)
-    assert made.returncode == 0, made
-    (message,) = done("show", made.stdout.strip(), "--json").json["conversation"]["messages"]
-    assert message["content"] == "caf\ufffd \ufffd"
-    assert program("new", "-", stdin=b"caf\xe9").code == 0
+    assert made.returncode == 2
+    assert "not UTF-8 (byte 4)" in made.stderr
+    assert program("new", "-", stdin=Path("/bin/ls").read_bytes()).code == 2
+    assert done("list", "--json").json == []
+    asked = subprocess.run([*PROGRAM, "search", b"caf\xe9"], capture_output=True, check=False)
+    assert asked.returncode == 0
 
 
 @pytest.mark.parametrize("words", [("new", "-"), ("private",)])

@@ -62,6 +62,58 @@ def test_a_dash_reads_the_text_from_stdin(command: tuple[str, ...]) -> None:
     assert "Boxkämpfer" in kept
 
 
+@pytest.mark.parametrize(
+    "command", [("new",), ("reply", "ID"), ("draft", "ID"), ("rename", "ID"), ("private",)]
+)
+@pytest.mark.parametrize(
+    ("data", "told", "helps"),
+    [
+        (b"caf\xe9", "not UTF-8 (byte 4)", "LATIN1"),
+        (b"\x7fELF\x02\x01\x01\0\0\xff\xfe", "not UTF-8 (byte 10)", "iconv"),
+        ("hi".encode("utf-16-le"), "NUL character (character 2)", "UTF-16"),
+        (b"one\0two", "NUL character (character 4)", "tr -d"),
+    ],
+)
+def test_what_is_no_text_is_refused_and_nothing_of_it_is_kept(
+    command: tuple[str, ...], data: bytes, told: str, helps: str
+) -> None:
+    thread = new("first")
+    before = done("show", thread, "--json").data
+    words = [thread if word == "ID" else word for word in command]
+    answer = raddle(*words, *(["-"] if command != ("private",) else []), stdin=data)
+    assert answer.code == 2
+    assert told in answer.err
+    assert helps in answer.err
+    assert done("show", thread, "--json").data == before
+    assert len(done("list", "--json").json) == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("new", "caf\udce9"),
+        ("new", "x", "--title", "caf\udce9"),
+        ("reply", "ID", "caf\udce9"),
+        ("draft", "ID", "caf\udce9"),
+        ("rename", "ID", "caf\udce9"),
+        ("tag", "ID", "caf\udce9"),
+        ("fork", "ID", "--title", "caf\udce9"),
+        ("new", "x", "--role", "caf\udce9"),
+    ],
+)
+def test_an_argument_that_is_kept_has_to_be_text_too(words: tuple[str, ...]) -> None:
+    thread = new("first")
+    answer = raddle(*(thread if word == "ID" else word for word in words))
+    assert answer.code == 2
+    assert "byte 4" in answer.err
+    assert len(done("list", "--json").json) == 1
+
+
+def test_the_mark_at_the_start_of_a_windows_file_is_no_part_of_the_text() -> None:
+    thread = done("new", "-", stdin=b"\xef\xbb\xbfhello\r\n").out.strip()
+    assert messages(thread)[0]["content"].startswith("hello")
+
+
 @pytest.mark.parametrize("text", ["", " \n\t "])
 @pytest.mark.parametrize("given", ["argument", "stdin"])
 def test_a_turn_needs_words(text: str, given: str) -> None:
@@ -285,6 +337,17 @@ def test_turns_are_taken_back_and_brought_back() -> None:
     assert "[removed]" not in done("show", thread, "--tree").out
     done("undo", thread, "9")
     assert "[removed]" in done("show", thread, "--removed").out
+
+
+def test_a_turn_whose_words_were_erased_does_not_come_back() -> None:
+    thread = new("one")
+    say(thread, "two")
+    done("undo", thread)
+    done("purge", thread, "--removed", "-y")
+    answer = raddle("redo", thread)
+    assert answer.code == 2
+    assert "erased" in answer.err
+    assert shown(thread) == ["one"]
 
 
 @pytest.mark.parametrize("turns", ["0", "-1", "x", "1.5", "9" * 30])

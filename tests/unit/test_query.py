@@ -196,7 +196,18 @@ def test_what_asks_for_nothing_is_said() -> None:
     query = asked('-> ++ "" ~ fix')
     assert query.ignored == ("->", "++", '""', "~")
     assert asked("").is_empty
-    assert asked(" \n\x00 ").is_empty
+    assert asked(" \n ").is_empty
+
+
+@pytest.mark.parametrize("text", ["...", "\0", '""', "-> ++", "-!", "~", "*"])
+def test_a_query_of_which_nothing_is_left_is_of_nothing_and_not_of_everything(text: str) -> None:
+    query = asked(text)
+    assert query.is_of_nothing
+    assert not query.is_empty
+    assert query.ignored
+    assert asked(text, as_you_type=True).is_empty
+    assert not asked(f"{text} is:pinned").is_of_nothing
+    assert not asked(f"{text} is:removed -is:removed").is_of_nothing
 
 
 def test_a_query_has_only_so_many_terms() -> None:

@@ -160,3 +160,10 @@ def test_a_negative_filter_on_messages_drops_the_whole_thread() -> None:
 
 def test_a_query_for_nothing_finds_everything_that_shows() -> None:
     assert hits(parse("", now=NOW), HEADER, [a_text("x", id="1"), a_text("y", id="2")], {"2"}) == ["1"]
+
+
+@pytest.mark.parametrize("query", ["...", '""', "-!", "~"])
+def test_a_query_of_which_nothing_is_left_finds_nothing_removed_or_not(query: str) -> None:
+    assert not finds(query, a_text("..."))
+    assert not finds(query, a_text("..."), is_removed=True)
+    assert finds("", a_text("..."))

@@ -114,6 +114,12 @@ def test_attachments_are_named_with_their_size() -> None:
     assert "[image/png, 3.2 MB]" in read(a_thread(a_message("m1", "see", attachments=(attachment,))))
 
 
+def test_a_text_that_is_kept_apart_says_how_much_of_it_can_be_found() -> None:
+    whole = Attachment(sha256="0" * 64, media_type="text/plain", size=40_000_000, is_body=True)
+    shown = read(a_thread(a_message("m1", "see", attachments=(whole,))))
+    assert "[the whole text, 40.0 MB, is kept apart; search knows this much of it]" in shown
+
+
 def test_long_lines_break_at_words_where_a_terminal_is_and_nowhere_else() -> None:
     thread = a_thread(a_message("m1", "word " * 40))
     assert max(map(words.width, read(thread, room=40).split("\n"))) <= 40
@@ -146,6 +152,45 @@ def test_the_outline_indents_a_fork_and_marks_the_tip() -> None:
         "m2        assistant  first",
         "m3        user  go on",
     ]
+
+
+def test_the_outline_sets_a_second_beginning_off_from_what_it_does_not_answer() -> None:
+    ask, answer = a_line("ask", "answer")
+    other = a_message("m3", "elsewhere", ts="2026-11-30T12:00:30Z")
+    last = a_message("m4", "again", ts="2026-11-30T12:00:40Z")
+    assert plain(reader.outline(a_thread(ask, answer, other, last))) == [
+        "m1        user  ask",
+        "m2        assistant  answer",
+        "",
+        "m3        user  elsewhere",
+        "",
+        "m4        user [tip]  again",
+    ]
+
+
+@pytest.mark.parametrize("room", [20, 30, 40, 60])
+@pytest.mark.parametrize("said", ["x" * 300, "東京湾" * 100, "👩\u200d👩\u200d👧" * 60, ""])
+def test_no_line_of_the_outline_is_broken_by_a_narrow_terminal(said: str, room: int) -> None:
+    call = a_call("mcp__a_server_with_a_name__search", {"query": said})
+    asked = a_message("m1", said, tool_calls=(call,))
+    answers = [
+        a_message(
+            f"m{number}",
+            said,
+            parent_id="m1",
+            branch_id=f"m{number}",
+            role="tool",
+            tool_call_id="c1",
+            is_error=True,
+            ts=f"2026-11-30T12:00:{number:02d}Z",
+        )
+        for number in range(10, 14)
+    ]
+    thread = a_thread(asked, *answers, a_message("m2").purged())
+    Editor(thread, an_author()).name_branch("m12", said or "a name")
+    lines = plain(reader.outline(thread, room=room))
+    assert max(map(words.width, lines)) <= room
+    assert all(line[:2] == "m1" or line in {"", *lines[:1]} or line.startswith("m2") for line in lines)
 
 
 def test_the_outline_shows_removed_turns_only_when_asked() -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from raddle.actions import threads as verbs
+from raddle.actions.importing.titles import title_from
 from raddle.model.errors import Ambiguous, InvalidInput, NotFound
 from raddle.model.threads.thread import Thread
-from tests.builders import a_line, a_message, a_thread, an_author
+from tests.builders import THREAD_ID, a_line, a_message, a_thread, an_author, texts
 from tests.fakes.memory_store import MemoryStore
 
 
@@ -53,6 +54,47 @@ def test_what_cannot_be_an_id_is_refused(part: str) -> None:
 def test_a_branch_starts_where_it_forks_and_ends_where_nothing_goes_on(forked: Thread) -> None:
     assert [verbs.branch_start(forked, name) for name in ("m1", "m3", "m4")] == ["m1", "m1", "m4"]
     assert [verbs.leaf_of(forked, name) for name in ("m1", "m2", "m4")] == ["m3", "m3", "m4"]
+
+
+@pytest.fixture
+def threads() -> MemoryStore:
+    """A store with one thread of three turns."""
+    made = MemoryStore(an_author())
+    with made.create(THREAD_ID) as editor:
+        for text in ("\n  Fix the lock\nplease", "two", "three"):
+            editor.append("user", text)
+        editor.rename("Lock")
+    return made
+
+
+def test_an_empty_title_is_made_of_the_first_words(threads: MemoryStore) -> None:
+    assert verbs.rename(threads, THREAD_ID, " New\ntitle ", title_of=title_from) == "New title"
+    assert verbs.rename(threads, THREAD_ID, "\t", title_of=title_from) == "Fix the lock"
+
+
+def test_a_thread_without_words_has_no_title_to_fall_back_on(threads: MemoryStore) -> None:
+    verbs.undo(threads, THREAD_ID, 3)
+    assert verbs.rename(threads, THREAD_ID, "", title_of=title_from) == ""
+
+
+def test_tags_that_were_not_there_are_told(threads: MemoryStore) -> None:
+    assert verbs.tag(threads, THREAD_ID, ["bug", "later"]) == (["bug", "later"], [])
+    assert verbs.tag(threads, THREAD_ID, [], ["#bug", "nope", "bug"]) == (["later"], ["nope", "bug"])
+
+
+def test_what_was_erased_does_not_come_back_and_nothing_else_with_it(threads: MemoryStore) -> None:
+    verbs.undo(threads, THREAD_ID, 1)
+    with threads.edit(THREAD_ID) as editor:
+        editor.purge([message.id for message in editor.thread.messages[2:]])
+    with pytest.raises(InvalidInput, match="erased"):
+        verbs.redo(threads, THREAD_ID, 1)
+    verbs.undo(threads, THREAD_ID, 1)
+    with pytest.raises(InvalidInput) as refused:
+        verbs.redo(threads, THREAD_ID, 2)
+    assert f"raddle redo {THREAD_ID} 1" in refused.value.hint
+    assert texts(threads.load(THREAD_ID).tree.shown()) == ["\n  Fix the lock\nplease"]
+    assert len(verbs.redo(threads, THREAD_ID, 1)) == 1
+    assert texts(threads.load(THREAD_ID).tree.shown()) == ["\n  Fix the lock\nplease", "two"]
 
 
 def test_a_new_thread_that_says_nothing_is_not_made() -> None:

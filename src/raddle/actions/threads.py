@@ -7,6 +7,7 @@ that a verb never writes an older copy of a thread over a newer one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from raddle.actions.ports import ThreadStore
 from raddle.model.errors import Ambiguous, InvalidInput, NotFound
@@ -15,7 +16,7 @@ from raddle.model.threads.branching import fork_into, promote_into
 from raddle.model.threads.branching import graft as graft_path
 from raddle.model.threads.edits import Editor
 from raddle.model.threads.git_facts import GitSnapshot
-from raddle.model.threads.message import Message
+from raddle.model.threads.message import TURN, Message
 from raddle.model.threads.thread import Thread
 
 TIP = "tip"
@@ -85,19 +86,67 @@ def undo(threads: ThreadStore, thread_id: str, turns: int) -> list[str]:
 
 
 def redo(threads: ThreadStore, thread_id: str, turns: int) -> list[str]:
-    """Bring back turns that were taken back, the last first; the ids of the messages that came back."""
+    """Bring back turns that were taken back, the last first; the ids of the messages that came back.
+
+    InvalidInput, and nothing comes back, where the words of one of these turns were erased meanwhile.
+    """
+    back: list[str] = []
     with threads.edit(thread_id) as editor:
-        return editor.redo(_at_least_one(turns))
+        for number in range(_at_least_one(turns)):
+            found = editor.redo()
+            if not found:
+                break
+            if all(_is_erased(editor.thread, name) for name in found):
+                raise _nothing_left(thread_id, number)
+            back += found
+    return back
 
 
-def tag(threads: ThreadStore, thread_id: str, add: Iterable[str], remove: Iterable[str] = ()) -> list[str]:
-    """Add and take away tags; the tags the thread has then."""
+def _is_erased(thread: Thread, message_id: str) -> bool:
+    message = thread.tree.get(message_id)
+    return message is None or message.is_purged
+
+
+def _nothing_left(thread_id: str, before: int) -> InvalidInput:
+    """`before`: how many turns could have come back before this one."""
+    if before:
+        can = f"bring back {before} at most: `raddle redo {thread_id} {before}`"
+    else:
+        can = f"`raddle show {thread_id} --removed` shows where it stood"
+    return InvalidInput("the words of that turn were erased for good (purge --removed)", can)
+
+
+def rename(threads: ThreadStore, thread_id: str, title: str, *, title_of: Callable[[str], str]) -> str:
+    """Set the title; an empty one makes it what `title_of` makes of the thread's first words. The title it has then."""
+    with threads.edit(thread_id) as editor:
+        editor.rename(" ".join(title.split()) or title_of(_first_words(editor.thread)))
+        return editor.thread.title
+
+
+def _first_words(thread: Thread) -> str:
+    said = (message.content for message in thread.tree.shown() if message.kind == TURN)
+    return next((text for text in said if text.strip()), "")
+
+
+class Tagging(NamedTuple):
+    """The tags that a thread has then, and those that could not be taken away, since it did not have them."""
+
+    tags: list[str]
+    missing: list[str]
+
+
+def tag(threads: ThreadStore, thread_id: str, add: Iterable[str], remove: Iterable[str] = ()) -> Tagging:
+    """Add tags, then take some away."""
+    missing = []
     with threads.edit(thread_id) as editor:
         for name in add:
             editor.tag(name)
         for name in remove:
+            before = len(editor.thread.tags)
             editor.untag(name)
-        return editor.thread.tags
+            if len(editor.thread.tags) == before:
+                missing.append(name)
+        return Tagging(editor.thread.tags, missing)
 
 
 def fork_thread(

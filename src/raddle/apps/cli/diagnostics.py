@@ -56,6 +56,11 @@ def suggest(text: str) -> None:
         say(_coloured(text, "dim"))
 
 
+def note(text: str) -> None:
+    """A line that explains the answer, also to whoever looks at it later: not only where a person looks on."""
+    say(f"{_coloured('note:', 'yellow')} {text}")
+
+
 def warn(text: str) -> None:
     """A line about something that did not stop the work."""
     say(f"{_coloured('warning:', 'yellow')} {text}")
@@ -78,8 +83,10 @@ class Progress:
     """How far a long work is: a bar on a terminal, one plain line elsewhere; nothing for work that is soon done."""
 
     def __init__(self, label: str) -> None:
+        from raddle.config import is_dumb_terminal  # noqa: PLC0415  a line of help does not pay for it
+
         self._label = label
-        self._is_live = sys.stderr.isatty()
+        self._is_live = sys.stderr.isatty() and not is_dumb_terminal()
         self._drawn = 0.0
         self._is_told = False
 

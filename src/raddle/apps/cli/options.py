@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -43,31 +44,59 @@ def warn_of_settings(stores: Stores) -> None:
 
 
 class Words(TextType):
-    """Text as typed; bytes that are not UTF-8 become U+FFFD."""
+    """Text as typed, to find something by; bytes that are not UTF-8 become U+FFFD."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The text, fit to be printed."""
+        return mended(str(value))
+
+
+class KeptText(TextType):
+    """Text as typed, to be kept just so: what is no text is refused, not changed."""
 
     name = "text"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The text, fit to be stored."""
-        return mended(str(value))
+        text = str(value)
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise output.not_utf_8("the text", len(os.fsencode(text[: error.start]))) from error
+        return _without_nul(text)
 
 
-class TextOrStdin(Words):
+class TextOrStdin(KeptText):
     """The same, or all of stdin where it is `-`."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The text, fit to be stored."""
-        if value == "-" and sys.stdin.isatty():
+        if value != "-":
+            return super().convert(value, param, ctx)
+        if sys.stdin.isatty():
             diagnostics.suggest("type the text, then end it with Ctrl-D on a line of its own")
-        return output.text_or_stdin(str(value))
+        return _without_nul(output.text_of_stdin())
 
 
-class Role(Words):
+def _without_nul(text: str) -> str:
+    """`text`, which holds no NUL: no text that a person wrote has one, UTF-16 and programs do."""
+    at = text.find("\0")
+    if at >= 0:
+        raise InvalidInput(
+            f"the text holds a NUL character (character {at + 1:,}), so it is no plain text",
+            "convert UTF-16: `iconv -f UTF-16 -t UTF-8 FILE | raddle …`; else take it out: `tr -d '\\0'`",
+        )
+    return text
+
+
+class Role(KeptText):
     """Who says a turn: one short word."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The role in small letters."""
-        role = mended(str(value))
+        role = super().convert(value, param, ctx)
         if not role.isprintable() or not role or len(role) > _LONGEST_ROLE or role.split() != [role]:
             raise InvalidInput(
                 f"{words.cut(words.one_line(role), 40)!r} is not a role",

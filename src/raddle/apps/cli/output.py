@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
 
-from raddle.apps.cli.plain_json import encoded, mended
-from raddle.model.errors import StorageError
+from raddle.apps.cli.plain_json import encoded
+from raddle.model.errors import InvalidInput, StorageError
 
 _ROWS, _COLUMNS = 24, 80
 
@@ -126,14 +126,24 @@ def answer(as_json: bool, value: Any, text: str) -> None:
         line(text)
 
 
-def text_or_stdin(text: str) -> str:
-    """`text`, or all of stdin where it is `-`; bytes that are not UTF-8 become U+FFFD."""
-    if text != "-":
-        return mended(text)
+def text_of_stdin() -> str:
+    """All of stdin without its last newline; InvalidInput where it is no text."""
     try:
-        return sys.stdin.buffer.read().decode("utf-8", "replace").removesuffix("\n")
+        data = sys.stdin.buffer.read()
     except OSError as error:
         raise StorageError(f"cannot read stdin: {error.strerror}", "give the text as an argument") from error
+    try:
+        return data.decode("utf-8-sig").removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise not_utf_8("what stdin gave", error.start) from error
+
+
+def not_utf_8(what: str, at: int) -> InvalidInput:
+    """What to say of bytes that are no text: kept, they would not be what was given."""
+    return InvalidInput(
+        f"{what} is not UTF-8 (byte {at + 1:,}), so it cannot be kept as text",
+        "text in an older encoding can be converted: `iconv -f LATIN1 -t UTF-8 FILE | raddle …`",
+    )
 
 
 def is_terminal() -> bool:
@@ -163,7 +173,9 @@ def _size() -> tuple[int, int]:
 
 def page(lines: Iterable[str]) -> None:
     """Lines that may carry colour: through the pager where they are more than the terminal shows, else plain."""
-    if not is_terminal():
+    from raddle.config import is_dumb_terminal  # noqa: PLC0415  costs a line of help nothing
+
+    if not is_terminal() or is_dumb_terminal():
         for text in lines:
             styled(text)
         return

@@ -20,6 +20,8 @@ _THOUGHT = "  ┆ "
 """Sets thoughts off from what was said, without colour too."""
 _DEEPEST = 12
 """An outline is indented no further than this: deeper forks would leave no room for their words."""
+_LEAST_LINE = 34
+"""Columns of an outline's line that its indentation leaves to the message, where there are so many."""
 _ROLE_COLOURS = {"user": "cyan", "assistant": "green", "tool": "yellow", "system": "magenta"}
 _ARGUMENT_NAMES = ("command", "file_path", "path", "pattern", "query", "url", "description", "prompt")
 """The argument that says most of a tool call, in the order they are looked for."""
@@ -151,6 +153,10 @@ def _message(page: Page, message: Message, *, is_full: bool) -> Iterator[str]:
         if is_full:
             yield from _block(page, _as_text(call.arguments_json), None, "dim", indent="    ")
     for attachment in message.attachments:
+        if attachment.is_body:
+            told = f"[the whole text, {words.size(attachment.size)}, is kept apart; search knows this much of it]"
+            yield from _broken(told, page.room, "dim", indent="  ")
+            continue
         name = words.one_line(attachment.name or attachment.media_type) or "attachment"
         yield words.style(f"  [{name}, {words.size(attachment.size)}]", "dim")
 
@@ -162,9 +168,13 @@ def _label(page: Page, message: Message) -> str:
         role = f"{name or 'tool'} {'failed' if message.is_error else 'answered'}"
     elif message.kind != "turn":
         role = f"{role} ({message.kind})"
-    label = words.style(words.one_line(role), _ROLE_COLOURS.get(message.role))
-    facts = [words.local_minute(message.ts), page.names[message.id], *_around(page, message)]
-    return f"{label}  {words.style('  '.join(fact for fact in facts if fact), 'dim')}"
+    role = words.one_line(role)
+    minute, facts = words.local_minute(message.ts), [page.names[message.id], *_around(page, message)]
+    told = "  ".join(fact for fact in (minute, *facts) if fact)
+    if page.room is not None and words.width(role) + words.width(told) + 2 > page.room:
+        role = words.cut(role, page.room // 2)
+        told = words.cut("  ".join(facts), page.room - words.width(role) - 2)  # of these, the time says least
+    return f"{words.style(role, _ROLE_COLOURS.get(message.role))}  {words.style(told, 'dim')}"
 
 
 def _around(page: Page, message: Message) -> Iterator[str]:
@@ -218,18 +228,23 @@ def _as_text(arguments: Any) -> str:
 
 
 def outline(thread: Thread, *, with_removed: bool = False, room: int | None = None) -> Iterator[str]:
-    """Every message as one line under the one it answers; a line that only goes on is not indented further."""
+    """Every message as one line under the one it answers; a line that only goes on is not indented further.
+
+    An empty line stands before every root but the first: it answers nothing of what is above it.
+    """
     page = page_of(thread, room)
     tip = thread.tree.tip()
-    waiting: list[tuple[Message, int]] = [
-        (root, 0) for root in reversed(thread.tree.children(None, removed=with_removed))
-    ]
+    roots = thread.tree.children(None, removed=with_removed)
+    later_roots = {root.id for root in roots[1:]}
+    waiting: list[tuple[Message, int]] = [(root, 0) for root in reversed(roots)]
     seen: set[str] = set()
     while waiting:
         message, depth = waiting.pop()
         if message.id in seen:
             continue
         seen.add(message.id)
+        if message.id in later_roots:
+            yield ""
         yield _outline_line(page, message, depth, is_tip=tip is not None and tip.id == message.id)
         children = thread.tree.children(message.id, removed=with_removed)
         goes_on = next((child for child in children if child.is_sidechain == message.is_sidechain), None)
@@ -239,18 +254,27 @@ def outline(thread: Thread, *, with_removed: bool = False, room: int | None = No
 
 
 def _outline_line(page: Page, message: Message, depth: int, *, is_tip: bool) -> str:
+    room = page.room
     role = message.role
     if role == "tool":
         role = message.tool_name or page.calls.get(message.tool_call_id, "") or role
-    role = words.cut(words.one_line(role), 24)
-    bars = "│ " * min(depth, _DEEPEST)
+    role = words.cut(words.one_line(role), 24 if room is None else min(24, max(room // 4, 4)))
+    bars = "│ " * min(depth, _DEEPEST if room is None else _deepest_in(room))
     marks = "".join(f" [{mark}]" for mark in _marks(page, message, is_tip=is_tip))
     name = words.pad(page.names[message.id], 8)
     columns = _OUTLINE_TEXT
-    if page.room is not None:
-        columns = max(page.room - sum(map(words.width, (name, bars, role, marks))) - 4, 20)
+    if room is not None:
+        left = room - sum(map(words.width, (name, bars, role))) - 2
+        marks = words.cut(marks, max(left // 2, 0))
+        columns = left - words.width(marks) - 2
     head = f"{words.style(f'{name}  {bars}', 'dim')}{words.style(role, _ROLE_COLOURS.get(message.role))}"
-    return f"{head}{words.style(marks, 'magenta')}  {_first_line(page, message, columns)}"
+    text = _first_line(page, message, columns) if columns > 0 else ""
+    return f"{head}{words.style(marks, 'magenta')}  {text}".rstrip()
+
+
+def _deepest_in(room: int) -> int:
+    """How far a line may be indented in so many columns."""
+    return min(_DEEPEST, max((room - _LEAST_LINE) // 2, 1))
 
 
 def _marks(page: Page, message: Message, *, is_tip: bool) -> Iterator[str]:
@@ -267,7 +291,7 @@ def _marks(page: Page, message: Message, *, is_tip: bool) -> Iterator[str]:
 
 def _first_line(page: Page, message: Message, columns: int) -> str:
     if message.is_purged:
-        return "(erased)"
+        return words.cut("(erased)", columns)
     said = words.one_line(message.content[:_LONGEST_LOOK])
     if said:
         return words.cut(said, columns)
@@ -276,4 +300,4 @@ def _first_line(page: Page, message: Message, columns: int) -> str:
         more = f" (+{len(message.tool_calls) - 1})" if len(message.tool_calls) > 1 else ""
         short = call_in_short(page.thread, call.arguments_json)
         return words.cut(f"→ {words.one_line(call.tool_name)}{more}  {short}", columns)
-    return words.cut(words.one_line(message.thinking[:_LONGEST_LOOK]), columns) or f"({message.kind})"
+    return words.cut(words.one_line(message.thinking[:_LONGEST_LOOK]) or f"({message.kind})", columns)

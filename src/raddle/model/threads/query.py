@@ -2,7 +2,8 @@
 
 One parser for the command line, the inbox, the pages, the API and MCP. With a second one, two places would
 read the same text differently and answer differently. Any text is a valid query: what means nothing is put
-into `ignored`, never refused. The language in the reader's terms: `docs/reference/search-language.md`.
+into `ignored`, never refused; where nothing else was asked, nothing is found (`NOTHING`). The language in the
+reader's terms: `docs/reference/search-language.md`.
 """
 
 from __future__ import annotations
@@ -119,6 +120,9 @@ class FlagFilter(Struct, frozen=True, kw_only=True, tag=True):
 
 Filter = NameFilter | ShaFilter | TimeFilter | FlagFilter
 
+NOTHING = (FlagFilter(text="", flag="removed"), FlagFilter(text="", flag="removed", is_negative=True))
+"""What a text asks for of which nothing can be looked for: no message is both, so that no engine finds any."""
+
 THREAD_KEYS = frozenset({"repo", "branch", "tag", "agent"})
 THREAD_FLAGS = frozenset({"pinned", "private", "archived"})
 
@@ -134,8 +138,13 @@ class Query(Struct, frozen=True, kw_only=True):
 
     @property
     def is_empty(self) -> bool:
-        """Does it ask for nothing?"""
+        """Is it no question at all? It finds everything."""
         return not self.terms and not self.filters
+
+    @property
+    def is_of_nothing(self) -> bool:
+        """Was something asked of which nothing can be looked for? It finds nothing."""
+        return not self.terms and self.filters[: len(NOTHING)] == NOTHING
 
     def narrowed(self, *filters: Filter) -> Query:
         """The same query with more filters, which the person did not type: a scope."""
@@ -179,7 +188,8 @@ _ASCII_PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]")
 def parse(text: str, *, now: int, as_you_type: bool = False) -> Query:
     """What `text` asks for; `now` (microseconds) is what `7d` counts back from.
 
-    `as_you_type`: the last word is still being typed, so it is a prefix by itself.
+    `as_you_type`: the last word is still being typed, so it is a prefix by itself; what asks for nothing yet
+    finds everything.
     """
     looked_at = text[:LONGEST_QUERY].translate(_QUOTES)
     terms: dict[Term, None] = {}
@@ -197,6 +207,8 @@ def parse(text: str, *, now: int, as_you_type: bool = False) -> Query:
             terms[made] = None
         else:
             filters[made] = None
+    if ignored and not terms and not filters and not as_you_type:
+        filters = dict.fromkeys(NOTHING)
     if surplus:
         ignored.append(f"{surplus} more, after the first {MOST_TERMS}")
     if len(text) > LONGEST_QUERY:

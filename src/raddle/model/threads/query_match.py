@@ -59,7 +59,7 @@ def hits(
         for message in visible
         if all(_message_fits(one, message) for one in of_message if not one.is_negative)
         and all(
-            (_in_header(term, names) or _in_texts(term, message.texts)) != term.is_negative
+            (_in_header(term, names) or has_term(term, message.texts)) != term.is_negative
             for term in query.terms
         )
     ]
@@ -126,14 +126,15 @@ def _names(header: HeaderText) -> list[str]:
 
 
 def _in_header(term: Term, names: Sequence[str]) -> bool:
-    if _in_texts(term, names):
+    if has_term(term, names):
         return True
     return (
         isinstance(term, Word) and term.remote is not None and any(_has(name, term.remote) for name in names)
     )
 
 
-def _in_texts(term: Term, texts: Sequence[str]) -> bool:
+def has_term(term: Term, texts: Sequence[str]) -> bool:
+    """Does one of the texts have it, whether or not it is wanted?"""
     match term:
         case Word():
             return any(_has(text, term.needle) or _has_piece(text, term.needle) for text in texts)

@@ -37,3 +37,23 @@ class ThreadSummary(Struct, frozen=True, kw_only=True):
     is_private: bool = False
     is_archived: bool = False
     is_deleted: bool = False
+
+
+def folder_of(row: ThreadSummary) -> str:
+    """The repository or folder a thread belongs to, as a list shows it; empty where it has none."""
+    return (row.git_remote_url or row.workspace_root or "").rstrip("/").rpartition("/")[2]
+
+
+def flags_of(row: ThreadSummary) -> list[str]:
+    """What is out of the ordinary with a thread, a word each."""
+    flags = (
+        ("private", row.is_private),
+        ("public", row.visibility == "public"),
+        ("archived", row.is_archived),
+    )
+    return [word for word, is_so in flags if is_so]
+
+
+def shown_names(row: ThreadSummary) -> tuple[str, ...]:
+    """What a row shows that search does not look at: folder, agent and marks."""
+    return (folder_of(row), row.source.agent if row.source is not None else "", *flags_of(row))

@@ -8,7 +8,14 @@ from typing import Any
 import click
 
 from raddle.apps.cli import diagnostics, output, words
-from raddle.apps.cli.options import Words, as_json, thread_argument, warn_of_settings, with_stores
+from raddle.apps.cli.options import (
+    KeptText,
+    Words,
+    as_json,
+    thread_argument,
+    warn_of_settings,
+    with_stores,
+)
 from raddle.model.errors import InvalidInput
 from raddle.model.threads.branching import BranchRow, list_branches
 from raddle.model.threads.message import Message
@@ -28,7 +35,7 @@ _text = Words()
 @click.option(
     "--name",
     nargs=2,
-    type=_text,
+    type=KeptText(),
     metavar="MESSAGE NAME",
     help="Name a branch; an empty NAME takes the name away.",
 )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from raddle.apps.cli import diagnostics, output
+from raddle.apps.cli import diagnostics, output, words
 from raddle.apps.cli.options import (
+    KeptText,
     TextOrStdin,
     Words,
     as_json,
@@ -19,7 +20,8 @@ from raddle.wiring import Stores
 
 
 @click.command(
-    help="""Set the title of thread ID (a lone - reads it from stdin); an empty TITLE takes it away."""
+    help="""Set the title of thread ID (a lone - reads it from stdin); an empty TITLE makes it the thread's first
+    words again."""
 )
 @thread_argument
 @click.argument("title", type=TextOrStdin())
@@ -27,19 +29,22 @@ from raddle.wiring import Stores
 @with_stores
 def rename(stores: Stores, thread: str, title: str, json: bool) -> None:
     """The title heads lists, and is searched first."""
-    with stores.threads.edit(stores.resolve(thread)) as editor:
-        editor.rename(" ".join(title.split()))
-    now = editor.thread
-    output.answer(json, {"id": now.id, "title": now.title}, now.title or "(no title)")
+    from raddle.actions.importing.titles import title_from  # noqa: PLC0415
+    from raddle.actions.threads import rename as give  # noqa: PLC0415
+
+    thread_id = stores.resolve(thread)
+    now = give(stores.threads, thread_id, title, title_of=title_from)
+    output.answer(json, {"id": thread_id, "title": now}, words.one_line(now) or "(no title)")
 
 
 @click.command(
     help="""Add TAGs to thread ID, or take them away, and print those it has then.
 
-    `raddle list tag:NAME` and `raddle search tag:NAME` find them.""",
+    `raddle list tag:NAME` and `raddle search tag:NAME` find them. A tag to take away that is not there is told,
+    and is no error.""",
 )
 @thread_argument
-@click.argument("tags", nargs=-1, metavar="[TAG]…", type=Words())
+@click.argument("tags", nargs=-1, metavar="[TAG]…", type=KeptText())
 @click.option(
     "-r",
     "--remove",
@@ -55,11 +60,15 @@ def tag(stores: Stores, thread: str, tags: tuple[str, ...], remove: tuple[str, .
     from raddle.actions.threads import tag as change  # noqa: PLC0415
 
     thread_id = stores.resolve(thread)
+    missing: list[str] = []
     if tags or remove:
-        has = change(stores.threads, thread_id, tags, remove)
+        has, missing = change(stores.threads, thread_id, tags, remove)
     else:
         has = stores.threads.load(thread_id).tags
-    output.answer(json, {"id": thread_id, "tags": has}, " ".join(f"#{name}" for name in has) or "(no tags)")
+    told = words.one_line(" ".join(f"#{name}" for name in has)) or "(no tags)"
+    output.answer(json, {"id": thread_id, "tags": has}, told)
+    for name in missing:
+        diagnostics.note(f"it had no tag #{words.one_line(name).removeprefix('#')}")
 
 
 _off = click.option("--off", is_flag=True, help="Take it back.")

@@ -9,12 +9,13 @@ import click
 from raddle.apps.cli import diagnostics, output, words
 from raddle.apps.cli.options import AskingCommand, Words, as_json, as_json_lines, with_stores
 from raddle.apps.cli.shapes import listed
-from raddle.model.threads.summary import ThreadSummary
+from raddle.model.threads.summary import ThreadSummary, flags_of, folder_of
 from raddle.wiring import Stores
 
 _WIDE = 110
 """From so many columns on there is room to say which agent it was."""
 _LEAST_TITLE = 16
+_ACTIVE, _MSGS, _WHERE = 2, 3, 4
 _LEAST_PLACE, _MOST_PLACE = 14, 36
 
 
@@ -23,7 +24,8 @@ _LEAST_PLACE, _MOST_PLACE = 14, 36
     help="""List threads: pins first, then the newest activity first.
 
     A QUERY narrows the list: filters as in search (repo: branch: tag: agent: before: after: is:pinned
-    is:private is:archived), or words. A word with a dash before it leaves out: -agent:codex.""",
+    is:private is:archived), or words, each of which the row shows (the folder, too) or a message has. A word
+    with a dash before it leaves out: -agent:codex.""",
 )
 @click.argument("query", nargs=-1, type=Words())
 @click.option(
@@ -54,9 +56,7 @@ def list_(
         query = ()
     else:
         # One more than is shown tells whether there are more.
-        rows = stores.listed(
-            " ".join(query), limit=None if everything else limit + 1, with_archived=everything
-        )
+        rows = _fitting(stores, " ".join(query), None if everything else limit + 1, with_archived=everything)
     shown = rows if everything else rows[:limit]
     if jsonl:
         output.json_lines(listed(row) for row in shown)
@@ -65,6 +65,25 @@ def list_(
     else:
         output.page(table(stores, shown))
         _say_more(query, deleted=deleted, limit=limit, has_rows=bool(shown), has_more=len(rows) > len(shown))
+    for hint in query_hints(stores, " ".join(query), has_hits=bool(shown)):
+        diagnostics.note(hint)
+
+
+def query_hints(stores: Stores, query: str, *, has_hits: bool) -> list[str]:
+    """What to say of parts of the query that were not read as they seem to be meant; fit to be printed."""
+    from raddle.model.threads.query import parse  # noqa: PLC0415  a plain list has no query
+    from raddle.model.threads.query_hints import hints  # noqa: PLC0415
+
+    return [words.one_line(hint) for hint in hints(parse(query, now=stores.clock()), has_hits=has_hits)]
+
+
+def _fitting(stores: Stores, text: str, limit: int | None, *, with_archived: bool) -> list[ThreadSummary]:
+    if not text.strip():
+        return stores.listed(limit=limit, with_archived=with_archived)
+    from raddle.model.threads.query import parse  # noqa: PLC0415  a plain list has no query
+    from raddle.wiring.listing import fitting  # noqa: PLC0415
+
+    return fitting(stores, parse(text, now=stores.clock()), limit=limit, with_archived=with_archived)
 
 
 def _say_more(query: tuple[str, ...], *, deleted: bool, limit: int, has_rows: bool, has_more: bool) -> None:
@@ -86,24 +105,34 @@ def table(stores: Stores, rows: Sequence[ThreadSummary]) -> Iterator[str]:
     if not rows:
         return
     room = output.columns()
-    is_narrow = (room is not None and room < _WIDE) or not any(row.source for row in rows)
     cells = _cells(stores, rows)
     heading = () if room is None else (("", "ID", "ACTIVE", "MSGS", "WHERE", "AGENT"),)
-    has_pins = any(row.is_pinned for row in rows)
-    columns = range(0 if has_pins else 1, 5 if is_narrow else 6)
-    most_place = _MOST_PLACE if room is None else min(max(room // 5, _LEAST_PLACE), _MOST_PLACE)
-    limits = (1, 40, 12, 9, most_place, 16)
-    styles = ("yellow", "dim", None, "dim", "cyan", "dim")
-    lefts = words.columns(
-        [[row[column] for column in columns] for row in (*heading, *cells)],
-        [limits[column] for column in columns],
-        styles=[styles[column] for column in columns],
-    )
+    lefts = _lefts([*heading, *cells], rows, room)
     left = words.width(click.unstyle(lefts[0]))
     if heading:
         yield words.style(f"{click.unstyle(lefts.pop(0))}  TITLE", "dim")
     for line, row in zip(lefts, rows, strict=True):
-        yield f"{line}  {titled(row, None if room is None else max(room - left - 2, _LEAST_TITLE))}"
+        yield f"{line}  {titled(row, None if room is None else max(room - left - 2, 1))}"
+
+
+def _lefts(cells: Sequence[tuple[str, ...]], rows: Sequence[ThreadSummary], room: int | None) -> list[str]:
+    """The columns before the title; in a narrow terminal those that say least give way to it."""
+    is_narrow = (room is not None and room < _WIDE) or not any(row.source for row in rows)
+    chosen = range(0 if any(row.is_pinned for row in rows) else 1, 5 if is_narrow else 6)
+    most_place = _MOST_PLACE if room is None else min(max(room // 5, _LEAST_PLACE), _MOST_PLACE)
+    limits = (1, 40, 12, 9, most_place, 16)
+    styles = ("yellow", "dim", None, "dim", "cyan", "dim")
+    lefts: list[str] = []
+    for given_up in (frozenset[int](), {_MSGS}, {_MSGS, _WHERE}, {_MSGS, _WHERE, _ACTIVE}):
+        columns = [column for column in chosen if column not in given_up]
+        lefts = words.columns(
+            [[row[column] for column in columns] for row in cells],
+            [limits[column] for column in columns],
+            styles=[styles[column] for column in columns],
+        )
+        if room is None or room - words.width(click.unstyle(lefts[0])) - 2 >= _LEAST_TITLE:
+            break
+    return lefts
 
 
 def _cells(stores: Stores, rows: Sequence[ThreadSummary]) -> list[tuple[str, ...]]:
@@ -133,20 +162,9 @@ def titled(row: ThreadSummary, columns: int | None) -> str:
 
 def place_of(row: ThreadSummary) -> str:
     """`repository@branch`, as short as it says which; a dash where nobody knows."""
-    place = (row.git_remote_url or row.workspace_root or "").rstrip("/").rpartition("/")[2]
-    return words.one_line("@".join(part for part in (place, row.git_branch) if part)) or "–"
+    return words.one_line("@".join(part for part in (folder_of(row), row.git_branch) if part)) or "–"
 
 
 def marks_of(row: ThreadSummary) -> str:
     """Tags, and what is out of the ordinary with a thread."""
-    marks = [f"#{tag}" for tag in row.tags]
-    marks += [
-        word
-        for word, is_so in (
-            ("private", row.is_private),
-            ("public", row.visibility == "public"),
-            ("archived", row.is_archived),
-        )
-        if is_so
-    ]
-    return words.one_line(" ".join(marks))
+    return words.one_line(" ".join([*(f"#{tag}" for tag in row.tags), *flags_of(row)]))

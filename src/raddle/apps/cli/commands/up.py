@@ -5,25 +5,22 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
 from raddle import __version__
 from raddle.apps.cli import diagnostics, output, words
-from raddle.apps.cli.commands.importing import as_plain, print_report
-from raddle.apps.cli.first_import import may_import
+from raddle.apps.cli.calling import how_to_call
+from raddle.apps.cli.commands.importing import as_plain, bring_in, print_report
+from raddle.apps.cli.first_import import is_first, may_import
 from raddle.apps.cli.options import as_json, warn_of_settings
-from raddle.config import AGENT_VARIABLES, SETTINGS, load_config
+from raddle.config import AGENT_VARIABLES, FILE_NAME, SETTINGS, load_config
 from raddle.model.errors import StorageError
 from raddle.model.threads.summary import ThreadSummary
 from raddle.wiring import Stores, open_stores
-
-if TYPE_CHECKING:
-    from raddle.actions.importing.run import ImportReport
 
 _LEAST_WORD = 5
 
@@ -52,22 +49,36 @@ def up(demo: bool, json: bool) -> None:
         return
     with open_stores(report=diagnostics.found) as stores:
         warn_of_settings(stores)
+        was_first = is_first(stores)
         if not may_import(stores, (), json=json):
             return
         report = _bring_in(stores, json=json)
-        _conclude(stores, report, "raddle", list(_worth_trying(stores)), json=json)
-        if not json:
-            diagnostics.suggest(f"threads are kept in {words.short_path(str(stores.paths.threads_dir))}")
+        called = how_to_call()
+        _conclude(stores, report, called.command, list(_worth_trying(stores)), json=json)
+        if json:
+            return
+        if called.advice:
+            diagnostics.say(called.advice)
+        if was_first and report["threads"] and not (sys.stdin.isatty() and diagnostics.is_terminal()):
+            diagnostics.say(_unasked(stores, called.command))
+        diagnostics.suggest(f"threads are kept in {words.short_path(str(stores.paths.threads_dir))}")
+
+
+def _unasked(stores: Stores, command: str) -> str:
+    """What the question of the first import would have said, where nobody could be asked."""
+    rules = stores.config.import_exclude + stores.config.private_workspaces + stores.config.private_remotes
+    file = words.short_path(str(stores.paths.config_dir / FILE_NAME))
+    if rules:
+        return f"no terminal to ask at: {words.count(len(rules), 'rule')} of {file} held"
+    return (
+        f"no terminal to ask at: all of it was imported, and nothing left out or kept private by rules.\n"
+        f"Rules go into {file} ([import] exclude, [private] workspaces); `{command} purge ID` takes a thread out"
+    )
 
 
 def _bring_in(stores: Stores, *, json: bool) -> dict[str, Any]:
     """Import what is new and show it; the report in its JSON shape."""
-    from raddle.wiring.importing import import_sessions  # noqa: PLC0415  the rest of this command waits for it anyway
-
-    started = time.monotonic()
-    with diagnostics.Progress("importing") as bar:
-        report: ImportReport = import_sessions(stores, (), since=None, revive=False, progress=bar.show)
-    seconds = time.monotonic() - started
+    report, seconds = bring_in(stores, ())
     if not json:
         print_report(report, seconds)
     return as_plain(report, seconds)
@@ -98,7 +109,9 @@ def _demo(*, json: bool) -> None:
         tries = [Try(search.query, search.shows) for search in made.searches]
         _conclude(stores, report, words.short_path(str(command)), tries, json=json)
     if not json:
-        told = f"this is the demo, in {words.short_path(str(base))}; `raddle up` brings in your own sessions"
+        told = (
+            f"this is the demo, in {words.short_path(str(base))}; `up` without it brings in your own sessions"
+        )
         output.styled(words.style(told, "dim"))
 
 
@@ -182,8 +195,8 @@ def _conclude(stores: Stores, report: dict[str, Any], command: str, tries: list[
         output.json({"import": report, "data_dir": os.fspath(stores.paths.data_dir), "try": commands})
         return
     if not newest:
-        output.line("nothing is here yet: `raddle import PATH` reads sessions that lie elsewhere,")
-        output.line("and `raddle new` starts a conversation of your own")
+        output.line(f"nothing is here yet: `{command} import PATH` reads sessions that lie elsewhere,")
+        output.line(f"and `{command} new` starts a conversation of your own")
         return
     reasons = [*(one.why for one in tries), "what you worked on last", words.one_line(newest[0].title)]
     output.line()

@@ -6,8 +6,8 @@ import click
 
 from raddle.apps.cli import diagnostics, output, words
 from raddle.apps.cli.options import (
+    KeptText,
     TextOrStdin,
-    Words,
     as_json,
     message_option,
     role_option,
@@ -34,7 +34,7 @@ _MOST_TURNS = 1_000_000
     """,
 )
 @text_argument
-@click.option("--title", default="", type=Words(), help="What lists call it; else its first words.")
+@click.option("--title", default="", type=KeptText(), help="What lists call it; else its first words.")
 @click.option("--private", "is_private", is_flag=True, help="It never leaves this machine.")
 @role_option
 @as_json
@@ -151,7 +151,7 @@ def _show_drafts(drafts: dict[str, dict[str, str]], *, json: bool) -> None:
 )
 @thread_argument
 @message_option("--at", "Copy only the path from the root to this message.")
-@click.option("--title", default="", type=Words(), help="The new thread's title; else the old one's.")
+@click.option("--title", default="", type=KeptText(), help="The new thread's title; else the old one's.")
 @as_json
 @with_stores
 def fork(stores: Stores, thread: str, at: str | None, title: str, json: bool) -> None:
@@ -191,7 +191,11 @@ def undo(stores: Stores, thread: str, turns: int, json: bool) -> None:
         diagnostics.suggest(f"`raddle redo {thread}` brings them back")
 
 
-@click.command(help="Bring back the last N turns that were taken back from thread ID, the last one first.")
+@click.command(
+    help="""Bring back the last N turns that were taken back from thread ID, the last one first.
+
+    A turn whose words were erased (`raddle purge ID --removed`) does not come back.""",
+)
 @thread_argument
 @_turns
 @as_json

@@ -10,24 +10,10 @@ import pytest
 
 from raddle.adapters.local_store.search_database import IndexBusy
 from raddle.adapters.local_store.search_index import SearchIndex
-from raddle.model.threads.search_fields import MessageText, cut_row
+from raddle.model.threads.search_fields import cut_row
 from raddle.model.threads.search_text import Cutter
 from raddle.model.threads.summary import ThreadSummary
-
-ONE, TWO = "T-018e2b3c-4d5e-7f8a-9b0c-000000000001", "T-018e2b3c-4d5e-7f8a-9b0c-000000000002"
-
-
-def says(text: str, at: int = 1) -> MessageText:
-    return MessageText(id=f"m{at}", order=at, role="user", texts=(text, "", "", "", ""))
-
-
-def found(index: SearchIndex, query: str) -> set[str]:
-    return {hit.thread.id for hit in index.search(query).hits}
-
-
-def is_sound(index: SearchIndex) -> bool:
-    index.finish_rebuild()
-    return index.verify() == []
+from tests.builders_search import ONE, TWO, found, is_sound, says
 
 
 @pytest.fixture

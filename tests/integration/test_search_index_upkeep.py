@@ -12,18 +12,8 @@ from raddle.adapters.local_store.search_index import SearchIndex
 from raddle.model.errors import BrokenFormat, InvalidInput, NotFound, StorageError
 from raddle.model.threads.delta import Delta
 from raddle.model.threads.message import Message
-from raddle.model.threads.search_fields import MessageText
 from raddle.model.threads.thread import Thread
-
-ONE, TWO = "T-018e2b3c-4d5e-7f8a-9b0c-000000000001", "T-018e2b3c-4d5e-7f8a-9b0c-000000000002"
-
-
-def says(text: str, at: int = 1) -> MessageText:
-    return MessageText(id=f"m{at}", order=at, role="user", texts=(text, "", "", "", ""))
-
-
-def found(index: SearchIndex, query: str) -> set[str]:
-    return {hit.thread.id for hit in index.search(query).hits}
+from tests.builders_search import ONE, TWO, found
 
 
 class Shelf:
@@ -151,7 +141,7 @@ def test_marks_of_many_writers_are_never_lost(shelf: Shelf) -> None:
 def test_a_search_during_an_import_says_what_is_not_in_it_yet(
     path: Path, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("raddle.adapters.local_store.search_index._DRAIN_SECONDS", 0.01)
+    monkeypatch.setattr("raddle.adapters.local_store.search_upkeep.DRAIN_SECONDS", 0.01)
     with SearchIndex(path) as writer, shelf.open(path) as reader, writer.bulk():
         shelf.write(ONE, "zebra")
         assert reader.search("zebra").scope.pending == 1

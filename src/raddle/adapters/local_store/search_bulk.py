@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable
 from raddle.adapters.local_store.search_blocks import GONE, SLOT_BITS, load_slots, texts_of
 from raddle.adapters.local_store.search_book import Book
 from raddle.adapters.local_store.search_database import Database
+from raddle.adapters.local_store.search_sweep import FileFacts, Sweep
 from raddle.adapters.local_store.search_writer import (
     RowWriter,
     SlotNumbers,
@@ -37,10 +38,11 @@ _FEW_SEGMENTS = 6
 class Bulk:
     """Rows of many threads. `add` any number of times for each session, then `finish` or `forget` it."""
 
-    def __init__(self, database: Database, book: Book) -> None:
+    def __init__(self, database: Database, book: Book, sweep: Sweep | None = None) -> None:
         self._database = database
         self._sql = database.sql
         self._book = book
+        self._sweep = sweep
         self._writers: dict[str, tuple[int, RowWriter]] = {}
         self._terms: set[bytes] = set()
         self._sample: list[int] = []
@@ -101,6 +103,11 @@ class Bulk:
         if opened is not None:
             opened[1].flush()
             remove_thread(self._sql, opened[0])
+
+    def note_files(self, thread_id: str, stamp: FileFacts) -> None:
+        """What was put in is what the thread's files said when they looked so (`SearchIndex.file_stamp`)."""
+        if self._sweep is not None:
+            self._sweep.note(thread_id, stamp)
 
     def commit(self) -> None:
         """Make what is finished visible, and safe from a crash of this process; go on after it."""

@@ -34,7 +34,10 @@ class Cursor(Struct, frozen=True, array_like=True):
 
 def check_of(query: Query) -> int:
     """A short mark of what a query asks for."""
-    return zlib.crc32(msgspec.msgpack.encode((query.text, [one.text for one in query.filters])))
+    # The terms too: the same text has others while it is being typed. Of filters the text alone: `7d` is another
+    # moment on each page.
+    asked = (query.text, query.terms, [one.text for one in query.filters])
+    return zlib.crc32(msgspec.msgpack.encode(asked))
 
 
 def format_cursor(cursor: Cursor) -> str:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from raddle.adapters.file_systems import is_on_network
 from raddle.adapters.files import make_folder, storage_error
 from raddle.model.errors import StorageError
 from raddle.model.threads.search_text import CUT_VERSION
 
-FORMAT = f"1.{CUT_VERSION}"
+FORMAT = f"2.{CUT_VERSION}"
 """Of the tables here and of the cut: an index of any other format is emptied and asks to be built anew."""
 
 BUSY_SECONDS = 20.0
@@ -25,36 +25,6 @@ _CACHE_KILOBYTES = 32 << 10
 _MAPPED_BYTES = 1 << 30
 _LOG_BYTES = 16 << 20
 """What is left of the write-ahead log once it is written back: an import's is as large as what it imported."""
-_NETWORK = {
-    "nfs",
-    "nfs4",
-    "cifs",
-    "smb3",
-    "smbfs",
-    "9p",
-    "afs",
-    "ceph",
-    "lustre",
-    "fuse.sshfs",
-    "ncpfs",
-    "beegfs",
-}
-
-
-def is_on_network(path: Path) -> bool:
-    """Does `path` lie on a file system shared between machines? False where the system does not say (macOS)."""
-    try:
-        mounts = Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines()
-    except OSError:
-        return False
-    place = os.path.realpath(path)
-    best, kind = "", ""
-    for line in mounts:
-        front, _, back = line.partition(" - ")
-        mounted = re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), front.split(" ")[4])
-        if (place + "/").startswith(mounted.rstrip("/") + "/") and len(mounted) >= len(best):
-            best, kind = mounted, back.split(" ")[0]
-    return kind in _NETWORK
 
 
 class Database:

@@ -10,6 +10,7 @@ names is in the index and committed. A crash between leaves the file, and the ne
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 from pathlib import Path
@@ -19,6 +20,8 @@ from msgspec import Struct
 from raddle.adapters.files import make_folder, storage_error
 from raddle.model.errors import InvalidInput
 from raddle.model.ids import parse_thread_id
+
+_READ_ONLY = {errno.EROFS, errno.EACCES, errno.EPERM}
 
 
 class Taken(Struct, frozen=True):
@@ -47,11 +50,15 @@ def is_dirty(path: Path) -> bool:
 
 
 def take_dirty(path: Path) -> Taken:
-    """Take the list as it stands. The caller holds the index, so that one reader takes at a time."""
+    """Take the list as it stands. The caller holds the index, so that one reader takes at a time.
+
+    In a folder that may only be read it is read, and stays.
+    """
     try:
-        _set_aside(path)
-        files = _left_over(path)
-        return Taken(tuple(dict.fromkeys(each for file in files for each in _ids_in(file))), tuple(files))
+        is_taken = _set_aside(path)
+        files = _left_over(path) if is_taken else [path, *_left_over(path)]
+        ids = tuple(dict.fromkeys(each for file in files for each in _ids_in(file)))
+        return Taken(ids, tuple(files) if is_taken else ())
     except OSError as error:
         raise storage_error(error, path, "take") from error
 
@@ -92,17 +99,23 @@ def _append(path: Path, line: bytes) -> bool:
         os.close(fd)
 
 
-def _set_aside(path: Path) -> None:
+def _set_aside(path: Path) -> bool:
+    """False where nothing may be renamed here."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
-        return
+        return True
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)  # a writer who has it open writes first, or opens it anew
         if _is_still_there(fd, path):
             path.rename(path.with_name(f"{path.name}.{os.urandom(8).hex()}"))
+    except OSError as error:
+        if error.errno not in _READ_ONLY:
+            raise
+        return False
     finally:
         os.close(fd)
+    return True
 
 
 def _is_still_there(fd: int, path: Path) -> bool:

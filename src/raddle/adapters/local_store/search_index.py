@@ -12,14 +12,11 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from raddle.adapters.file_systems import is_on_network
 from raddle.adapters.local_store.search_book import Book
-from raddle.adapters.local_store.search_cursor import Cursor, check_of, format_cursor, parse_cursor
-from raddle.adapters.local_store.search_database import Database, IndexBusy, is_on_network
-from raddle.adapters.local_store.search_dirty import count_dirty, drop_taken, is_dirty, mark_dirty, take_dirty
-from raddle.adapters.local_store.search_hits import hits_of
-from raddle.adapters.local_store.search_lookup import Lookup
-from raddle.adapters.local_store.search_map import ThreadMap
-from raddle.adapters.local_store.search_ranking import Ranking
+from raddle.adapters.local_store.search_database import Database, IndexBusy
+from raddle.adapters.local_store.search_sweep import FileFacts, Sweep
+from raddle.adapters.local_store.search_upkeep import LoadThread, Upkeep, remove_by_id
 from raddle.adapters.local_store.search_writer import (
     ARCHIVED,
     PINNED,
@@ -29,7 +26,6 @@ from raddle.adapters.local_store.search_writer import (
     load_summary,
 )
 from raddle.model.clock import Clock, system_clock
-from raddle.model.errors import FormatError, NotFound, StorageError
 from raddle.model.ids import parse_thread_id, parse_thread_id_prefix
 from raddle.model.threads.query import FlagFilter, Fragment, Query, is_of_thread, parse
 from raddle.model.threads.search_answer import Scope, SearchAnswer
@@ -37,14 +33,15 @@ from raddle.model.threads.search_fields import MessageText
 from raddle.model.threads.summary import ThreadSummary
 
 if TYPE_CHECKING:
+    from raddle.actions.ports import Finding
     from raddle.adapters.local_store.search_bulk import Bulk
+    from raddle.adapters.local_store.search_lookup import Lookup
+    from raddle.adapters.local_store.search_map import ThreadMap
     from raddle.model.threads.thread import Thread
 
-LoadThread = Callable[[str], "Thread"]
-"""The thread of that id as it is now; NotFound where there is none any more."""
 
-_DRAIN_SECONDS = 1.0
-"""How long a search waits for another writer before it answers without what was saved meanwhile."""
+def _nothing(_: object) -> None:
+    """What becomes of findings until somebody listens."""
 
 
 class SearchIndex:
@@ -52,6 +49,8 @@ class SearchIndex:
 
     `dirty_list`: where writers note the threads they wrote (`search_dirty.mark_dirty`). Before each answer
     those are loaded with `load` and put in, so that a search finds what was saved the moment before.
+    `threads_dir`: where the thread files lie, to notice what other programs did to them (`search_sweep`); `report`
+    hears of what of it cannot be read.
     Every method raises StorageError where the file cannot be read or written; IndexBusy, which is one, where
     another process writes for too long.
     """
@@ -61,16 +60,24 @@ class SearchIndex:
         path: Path,
         *,
         dirty_list: Path | None = None,
+        threads_dir: Path | None = None,
         load: LoadThread | None = None,
         clock: Clock = system_clock,
+        report: Callable[[Finding], None] = _nothing,
         is_network: Callable[[Path], bool] = is_on_network,
     ) -> None:
-        self._dirty_list = dirty_list
-        self._load = load
         self._clock = clock
         self._lock = threading.RLock()
         self._database = Database(path, is_network=is_network)
+        self._sweep = None if threads_dir is None else Sweep(self._database, threads_dir, clock)
         self._book = Book(self._database.sql)
+        self._upkeep = (
+            None
+            if load is None
+            else Upkeep(
+                self._database, self._book, load, dirty_list=dirty_list, sweep=self._sweep, report=report
+            )
+        )
         self._map: ThreadMap | None = None
         self._map_version = (-1, -1)
         self._writes = 0
@@ -112,7 +119,7 @@ class SearchIndex:
         from raddle.adapters.local_store.search_bulk import Bulk  # noqa: PLC0415
 
         with self._lock, self._database.errors():
-            bulk = Bulk(self._database, self._book)
+            bulk = Bulk(self._database, self._book, self._sweep)
             bulk.begin()
             try:
                 yield bulk
@@ -157,53 +164,23 @@ class SearchIndex:
     def remove(self, thread_id: str) -> None:
         """Take a thread out; nothing happens where it is not in."""
         with self._lock, self._database.writing():
-            self._remove(parse_thread_id(thread_id))
+            remove_by_id(self._database.sql, parse_thread_id(thread_id))
             self._writes += 1
 
-    def refresh(self) -> int:
-        """Put in what writers noted; how many threads still wait, for another process is writing the index or
-        their files cannot be read at present."""
+    def refresh(self, *, sweeps: bool = True, is_hurried: bool = False) -> int:
+        """Put in what writers noted, and with `sweeps` what other programs changed, which mends what it can on the
+        way; how many threads still wait, for another process is writing the index or their files cannot be read.
+
+        `is_hurried`: an edit inside a file may be seen a minute later.
+        """
         with self._lock:
-            if self._dirty_list is None or self._load is None or not is_dirty(self._dirty_list):
+            if self._upkeep is None:
                 return 0
-            if self._database.sql.in_transaction:  # inside an import of this process
-                return count_dirty(self._dirty_list)
-            waiting: list[str] = []
-            try:
-                with self._database.writing(wait_seconds=_DRAIN_SECONDS):
-                    taken = take_dirty(self._dirty_list)
-                    waiting += (each for each in taken.ids if not self._take_in(each, self._load))
-            except IndexBusy:
-                return count_dirty(self._dirty_list)
-            drop_taken(taken)
-            for thread_id in waiting:
-                mark_dirty(self._dirty_list, thread_id)
-            self._writes += 1
-            return len(waiting)
+            return self._upkeep.refresh(sweeps=sweeps, is_hurried=is_hurried)
 
-    def _take_in(self, thread_id: str, load: LoadThread) -> bool:
-        """Put a thread in as it is now; False where its file cannot be read at present."""
-        from raddle.adapters.local_store.search_update import put_thread  # noqa: PLC0415
-
-        try:
-            thread = load(thread_id)
-        except NotFound:
-            self._remove(thread_id)
-            return True
-        except FormatError:
-            # Damaged, or of a newer raddle: it stays as it was last read, and opening it says what is wrong.
-            return True
-        except StorageError:
-            return False
-        put_thread(self._database.sql, self._book, thread)
-        return True
-
-    def _remove(self, thread_id: str) -> None:
-        from raddle.adapters.local_store.search_writer import remove_thread  # noqa: PLC0415
-
-        number = find_thread(self._database.sql, thread_id)
-        if number is not None:
-            remove_thread(self._database.sql, number)
+    def file_stamp(self, thread_id: str) -> FileFacts:
+        """What the thread's files look like now, for `Bulk.note_files`: to be asked before they are read."""
+        return () if self._sweep is None else self._sweep.stamp(thread_id)
 
     def search(
         self,
@@ -213,15 +190,26 @@ class SearchIndex:
         cursor: str = "",
         now: int | None = None,
         include_private: bool = True,
+        as_you_type: bool = False,
     ) -> SearchAnswer:
         """The next `limit` threads with a hit, best first. `cursor`: of the page before, for the same query.
+        `as_you_type`: the last word of a query given as text is still being typed.
 
         `now`: microseconds since 1970, for recency and for times like `7d`; a cursor brings that of its first
         page. InvalidInput for a cursor that is none, or of another query.
         """
+        from raddle.adapters.local_store.search_cursor import (  # noqa: PLC0415  a list needs none of it
+            Cursor,
+            check_of,
+            format_cursor,
+            parse_cursor,
+        )
+        from raddle.adapters.local_store.search_hits import hits_of  # noqa: PLC0415
+        from raddle.adapters.local_store.search_ranking import Ranking  # noqa: PLC0415
+
         after = parse_cursor(cursor) if cursor else None
         moment = after.now if after is not None else self._moment(now)
-        asked = parse(query, now=moment) if isinstance(query, str) else query
+        asked = parse(query, now=moment, as_you_type=as_you_type) if isinstance(query, str) else query
         if after is not None:
             after.must_fit(asked)
         with self._lock:
@@ -260,7 +248,7 @@ class SearchIndex:
         """The ids that start with `prefix` (with or without `T-`), in order; InvalidInput where it cannot be one."""
         start = parse_thread_id_prefix(prefix)
         with self._lock:
-            self.refresh()
+            self.refresh(sweeps=False)
             with self._database.reading() as sql:
                 rows = sql.execute(
                     "SELECT id FROM threads WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
@@ -271,7 +259,7 @@ class SearchIndex:
     def get(self, thread_id: str) -> ThreadSummary | None:
         """The summary of a thread; None where it is not in the index."""
         with self._lock:
-            self.refresh()
+            self.refresh(sweeps=False)
             with self._database.reading() as sql:
                 number = find_thread(sql, parse_thread_id(thread_id))
                 return None if number is None else load_summary(sql, number)
@@ -304,8 +292,12 @@ class SearchIndex:
         return self._clock() if now is None else now
 
     def _lookup(self, query: Query, *, include_private: bool = True, asks_messages: bool = True) -> Lookup:
+        from raddle.adapters.local_store.search_lookup import Lookup  # noqa: PLC0415
+        from raddle.adapters.local_store.search_map import ThreadMap  # noqa: PLC0415
+
         sql = self._database.sql
-        version = (sql.execute("PRAGMA data_version").fetchone()[0], self._writes)
+        writes = self._writes + (0 if self._upkeep is None else self._upkeep.writes)
+        version = (sql.execute("PRAGMA data_version").fetchone()[0], writes)
         if self._map is None or version != self._map_version:
             self._map, self._map_version = ThreadMap(sql), version
         return Lookup(
@@ -320,8 +312,6 @@ class SearchIndex:
                 self._book.make_anew()
 
     def _scope(self, lookup: Lookup, pending: int) -> Scope:
-        reason = self._database.rebuild_reason
-        notes = (f"the index is not whole: {reason}",) if reason else ()
         return Scope(
             query=lookup.query.text,
             filters=tuple(one.text for one in lookup.query.filters if one.text),
@@ -330,8 +320,20 @@ class SearchIndex:
             is_complete=lookup.is_complete,
             messages_read=lookup.rows.messages_read,
             pending=pending,
-            notes=(*self.notes, *notes),
+            notes=(*self.notes, *self._notes_on(lookup)),
         )
+
+    def _notes_on(self, lookup: Lookup) -> Iterator[str]:
+        """What may be missing in the answer."""
+        reason = self._database.rebuild_reason
+        if reason:
+            yield f"the index is not whole: {reason}"
+        if self._sweep is not None and self._sweep.trouble:
+            yield f"what other programs changed may be missing: {self._sweep.trouble}"
+        partial = lookup.partly_known if lookup.query.terms else 0
+        if partial:
+            told = "1 text is searched in its" if partial == 1 else f"{partial:,} texts are searched in their"
+            yield f"{told} first and last part only, being longer than 1 MiB"
 
     def _listed(self, query: Query, *, include_archived: bool, include_private: bool) -> Sequence[int]:
         asks_archived = any(isinstance(one, FlagFilter) and one.flag == "archived" for one in query.filters)
@@ -361,7 +363,7 @@ class SearchIndex:
         """
         asked = parse(query, now=self._moment(now)) if isinstance(query, str) else query
         with self._lock:
-            self.refresh()
+            self.refresh(is_hurried=asked is None)
             if asked is not None:
                 self._settle_book(asked)
             with self._database.reading() as sql:

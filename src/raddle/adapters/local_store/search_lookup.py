@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+from raddle.adapters.local_store import search_tokens as tokens
 from raddle.adapters.local_store.search_book import Book
 from raddle.adapters.local_store.search_clauses import Clause, Clauses, Compiler, fact_of, is_fact
 from raddle.adapters.local_store.search_map import ThreadMap
@@ -27,6 +28,7 @@ from raddle.model.threads.query import (
 
 SCORED = 1_000
 """So many hits, of the newest threads, are ranked."""
+_PARTIAL = tokens.any_in_texts([tokens.PARTIAL])
 _FLAG_BITS = {"pinned": PINNED, "private": PRIVATE, "archived": ARCHIVED}
 
 
@@ -79,6 +81,16 @@ class Lookup:
     def threads_looked_at(self) -> int:
         """How many threads the filters left to look at."""
         return len(self.map) if self.allowed is None else len(self.allowed)
+
+    @property
+    def partly_known(self) -> int:
+        """How many messages it looked at are longer than what is searched of them."""
+        slots = set(self.rows.slots_everywhere(_PARTIAL))
+        threads = self._threads_of(slots).intersection(self.map)
+        if self.allowed is not None:
+            threads &= self.allowed
+        slots = {slot for slot in slots if self.map.thread_of.get(slot) in threads}
+        return len(self.rows.matching(Clause(_PARTIAL), slots)) if slots else 0
 
     @property
     def any_term(self) -> Clause | None:

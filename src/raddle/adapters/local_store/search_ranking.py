@@ -130,8 +130,12 @@ class Ranking:
             fields = {fields_of[row] for row in each}
             lightest = best[thread] = min((_lightest(one) for one in fields), default=OUTPUT)
             # What cannot be better than another is not asked about; where asking is costly, it is done once for all.
-            worth = OUTPUT + 1 if clause.is_costly else lightest
-            better = {one for one in fields if tokens.is_mixed(one) and _heaviest(one) < worth}
+            # (for the row to show, too: `best_rows`).
+            better = {
+                one
+                for one in fields
+                if tokens.is_mixed(one) and (clause.is_costly or _heaviest(one) < lightest)
+            }
             if better and clause.said:
                 asked.setdefault(clause, []).extend(row for row in each if fields_of[row] in better)
         for clause, some in asked.items():

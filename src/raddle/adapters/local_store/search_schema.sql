@@ -32,6 +32,16 @@ CREATE TABLE marks (slot INTEGER PRIMARY KEY, bits BLOB NOT NULL, orders BLOB NO
 -- Texts of up to 64 messages in a row, zstd; `size` before compression.
 CREATE TABLE blocks (first INTEGER PRIMARY KEY, size INTEGER NOT NULL, data BLOB NOT NULL);
 
+-- What each file of a thread looked like when the thread was last read (search_sweep.py; times in nanoseconds): of
+-- deleted threads too, and of such as cannot be read, or they would be read again and again.
+CREATE TABLE files (
+  name TEXT PRIMARY KEY,
+  inode INTEGER NOT NULL,
+  size INTEGER NOT NULL,
+  modified INTEGER NOT NULL,
+  changed INTEGER NOT NULL
+) WITHOUT ROWID;
+
 -- The vocabulary: every token of the index, one a line, in parts (a token may be in several).
 -- A part never changes and its number is never used again: who has read it need not read it again.
 CREATE TABLE book (part INTEGER PRIMARY KEY AUTOINCREMENT, terms BLOB NOT NULL);

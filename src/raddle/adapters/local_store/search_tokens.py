@@ -13,14 +13,23 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from raddle.model.threads.query import Name, Needle
-from raddle.model.threads.search_fields import ASSISTANT, FIELDS, OUTPUT, THINKING, USER, HeaderText, IndexRow
+from raddle.model.threads.search_fields import (
+    ASSISTANT,
+    FIELDS,
+    OUTPUT,
+    THINKING,
+    USER,
+    HeaderText,
+    IndexRow,
+    MessageText,
+)
 from raddle.model.threads.search_text import Cutter, words_of
 
 THOUGHT = "\ue004"
 """Stands before each word of the thinking in the table `said`."""
 BORDER = "\ue000"
 """Stands after every name; each row of `words` has at least one, after its role."""
-ROLE, TOOL, ERROR = "\ue001", "\ue002", "\ue003"
+ROLE, TOOL, ERROR, PARTIAL = "\ue001", "\ue002", "\ue003", "\ue005"
 _NOWHERE = "\ue00f"
 
 EVERY_ROW = f'"{BORDER}"'
@@ -52,7 +61,7 @@ class _WordColumns(_Columns):
             columns[_PLACES[field]] = words
             # A border after each: pieces side by side are no phrase, so a phrase need not be kept off their columns.
             columns[_PLACES[field] + len(FIELDS)] = pieces.replace(" ", f" {BORDER} ") or None
-        columns[0] = f"{_facts(row.text.role, row.text.tool_names, row.text.is_error)} {columns[0] or ''}"
+        columns[0] = f"{_facts_of(row.text)} {columns[0] or ''}"
         return columns
 
 
@@ -123,6 +132,11 @@ header_columns = _HeaderColumns(*_NAME_COLUMNS.split(), "pieces", "repository", 
 
 def _names(names: Iterable[str], cutter: Cutter) -> str:
     return f"{BORDER} " + " ".join(f"{cutter.cut(name).words} {BORDER}" for name in names)
+
+
+def _facts_of(text: MessageText) -> str:
+    facts = _facts(text.role, text.tool_names, text.is_error)
+    return f"{facts} {PARTIAL}" if text.is_partial else facts
 
 
 @lru_cache(maxsize=4096)

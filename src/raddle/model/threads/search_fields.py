@@ -43,6 +43,8 @@ class MessageText(Struct, frozen=True, kw_only=True, array_like=True):
     tool_names: tuple[str, ...] = ()
     is_error: bool = False
     is_sidechain: bool = False
+    is_partial: bool = False
+    """One of its texts is longer than a message holds: what lies between its first and last part is not searched."""
 
 
 class HeaderText(Struct, frozen=True, kw_only=True):
@@ -99,6 +101,7 @@ def fields_of(message: Message) -> MessageText:
         tool_names=tuple(dict.fromkeys(_sound(name) for name in names if name)),
         is_error=message.is_error,
         is_sidechain=message.is_sidechain,
+        is_partial=any(attached.is_body for attached in message.attachments),
     )
 
 

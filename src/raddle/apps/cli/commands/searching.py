@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import click
 
 from raddle.apps.cli import diagnostics, output, words
-from raddle.apps.cli.commands.listing import place_of, titled
+from raddle.apps.cli.commands.listing import place_of, query_hints, titled
 from raddle.apps.cli.options import AskingCommand, Words, as_json, as_json_lines, with_stores
+from raddle.apps.cli.plain_json import encoded
 from raddle.apps.cli.shapes import answered, found
 from raddle.wiring import Stores
 
 if TYPE_CHECKING:
     from raddle.model.threads.search_answer import Hit, SearchAnswer
+    from raddle.model.threads.summary import ThreadSummary
 
 _INDENT = "    "
+_LEAST_TITLE = 24
+_AT_ONCE = 100
+"""Hits that a stream makes ready together."""
 _MOST_LINES = 2
 """Lines of a snippet where a terminal is: what was found stands in the first 60 characters of it."""
 _SAID_BY = {
@@ -57,20 +63,59 @@ _SAID_BY = {
     help="At most so many threads: 1 to 1000 (10 unless said).",
 )
 @click.option("--cursor", default="", metavar="CURSOR", help="Go on where an earlier answer ended.")
+@click.option(
+    "--as-you-type",
+    is_flag=True,
+    help="The last word is still being typed: find what begins so.",
+)
 @as_json
 @as_json_lines
 @with_stores
-def search(stores: Stores, query: tuple[str, ...], limit: int, cursor: str, json: bool, jsonl: bool) -> None:
+def search(
+    stores: Stores,
+    query: tuple[str, ...],
+    limit: int,
+    cursor: str,
+    as_you_type: bool,
+    json: bool,
+    jsonl: bool,
+) -> None:
     """Print hits grouped by thread."""
-    answer = stores.find(" ".join(query), limit=limit, cursor=cursor)
+    text = " ".join(query)
+    ask = functools.partial(stores.find, text, as_you_type=as_you_type)
     if jsonl:
-        output.json_lines(found(hit) for hit in answer.hits)
-    elif json:
-        output.json(answered(answer))
+        _stream(stores, ask, text, limit, cursor)
+        return
+    answer = ask(limit=limit, cursor=cursor)
+    hints = query_hints(stores, text, has_hits=bool(answer.total_threads) or as_you_type)
+    if json:
+        output.json(answered(answer, hints))
     else:
         output.page(_hits(stores, answer))
-        diagnostics.say(_scope(answer))
+        scope = _scope(answer)
+        for start, end in words.wrapped(scope, output.columns() or len(scope)):
+            diagnostics.say(scope[start:end])
+    for hint in hints:
+        diagnostics.note(hint)
+    if not (json or hints):
         _suggest(answer, limit)
+
+
+def _stream(stores: Stores, ask: Callable[..., SearchAnswer], text: str, limit: int, cursor: str) -> None:
+    """Hits as they are made, then what was looked at: on stderr, so that every line of stdout is a hit."""
+    answer = ask(limit=min(limit, _AT_ONCE), cursor=cursor)
+    output.json_lines(found(hit) for hit in answer.hits)
+    shown = len(answer.hits)
+    while answer.cursor and shown < limit:
+        answer = ask(limit=min(limit - shown, _AT_ONCE), cursor=answer.cursor)
+        output.json_lines(found(hit) for hit in answer.hits)
+        shown += len(answer.hits)
+    hints = query_hints(stores, text, has_hits=bool(answer.total_threads))
+    for hint in hints:
+        diagnostics.note(hint)
+    told = answered(answer, hints)
+    del told["hits"]
+    diagnostics.say(encoded(told).decode())
 
 
 def _hits(stores: Stores, answer: SearchAnswer) -> Iterator[str]:
@@ -84,13 +129,20 @@ def _hits(stores: Stores, answer: SearchAnswer) -> Iterator[str]:
         facts = [place, words.ago(row.last_activity_at, now, is_short=True)]
         if hit.matches > 1:
             facts.append(words.count(hit.matches, "hit"))
-        told = "  ".join(facts)
-        left = None if room is None else max(room - len(short[row.id]) - words.width(told) - 4, 24)
-        yield (
-            f"{words.style(short[row.id], 'yellow')}  {words.style(titled(row, left), 'bold')}"
-            f"  {words.style(told, 'dim')}"
-        )
+        yield from _first_lines(row, short[row.id], "  ".join(facts), room)
         yield from _snippet(hit, room)
+
+
+def _first_lines(row: ThreadSummary, short_id: str, told: str, room: int | None) -> Iterator[str]:
+    """Id, title and what is told of the thread: one line, or two where the title would have no room."""
+    left = None if room is None else room - len(short_id) - 2
+    beside = None if left is None else left - words.width(told) - 2
+    start = words.style(short_id, "yellow")
+    if beside is None or beside >= _LEAST_TITLE:
+        yield f"{start}  {words.style(titled(row, beside), 'bold')}  {words.style(told, 'dim')}"
+    else:
+        yield f"{start}  {words.style(titled(row, left), 'bold')}"
+        yield _INDENT + words.style(words.cut(told, (room or 0) - len(_INDENT)), "dim")
 
 
 def _snippet(hit: Hit, room: int | None) -> Iterator[str]:

@@ -35,6 +35,8 @@ ROOT = "/home/dev/.claude/projects/-kiln"
 class MemorySource:
     """A file's bytes; an `OpenSource`. `longest`: of a line that is read."""
 
+    is_repeatable = True
+
     def __init__(self, disk: MemoryDisk, path: str) -> None:
         self._disk = disk
         self._data = disk.files[path]
@@ -165,9 +167,10 @@ class MemoryDisk:
             root=ROOT.rpartition("/")[0],
         )
 
-    def _open(self, path: str) -> MemorySource:
+    def _open(self, file: SourceFile) -> MemorySource:
+        path = file.path
         if path in self.unreadable or path not in self.files:
-            raise SourceError(f"cannot read {path}: it is not there", "check the path")
+            raise SourceError(path, "it is not there", "check the path")
         return MemorySource(self, path)
 
     def _name_of(self, file: SourceFile) -> SourceName:

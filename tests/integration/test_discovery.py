@@ -14,8 +14,9 @@ from raddle.actions.importing.run_plan import FileProblem, SourceEntry, SourceFi
 from raddle.actions.importing.source_reading import SourceError
 from raddle.actions.importing.thread_files import THREAD_FILES
 from raddle.adapters.agent_homes.discovery import Agent, Discovery, name_of
-from raddle.model.errors import NotFound
+from raddle.model.errors import NotFound, StorageError
 from tests.builders_claude_code import FOLDER, SESSION, a_short_session, a_sub_agent
+from tests.file_events import start_child
 from tests.modes import bound_by_modes
 
 AGENTS: tuple[Agent, ...] = (ClaudeCode(), *THREAD_FILES)
@@ -96,7 +97,74 @@ def test_a_project_that_somebody_moved_and_linked_is_found_and_circles_end(
     (moved / "here").symlink_to(".")
     (file,) = files(in_homes(tmp_path))
     assert file.path == str(projects / f"{SESSION}.jsonl")
-    assert files(Discovery({}).at(AGENTS, str(projects.parent))) == []
+    for named in (projects.parent, projects, tmp_path / ".claude"):
+        (file,) = files(Discovery({}).at(AGENTS, str(named)))
+        assert file.path == str(projects / f"{SESSION}.jsonl")
+
+
+def test_a_file_keeps_its_own_path_whatever_links_lead_to_it(tmp_path: Path, projects: Path) -> None:
+    """The ledger knows files by their paths: a link that was made later must not make it read them again."""
+    (projects.parent / "-a-link-that-sorts-first").symlink_to(projects)
+    for found in (in_homes(tmp_path), Discovery({}).at(AGENTS, str(tmp_path))):
+        (file,) = files(found)
+        assert file.path == str(projects / f"{SESSION}.jsonl")
+
+
+def test_a_link_where_a_folder_of_sessions_should_be_is_told_when_it_leads_nowhere(
+    tmp_path: Path, projects: Path
+) -> None:
+    (projects.parent / "-gone").symlink_to(tmp_path / "unplugged disk")
+    (projects.parent / "-loop").symlink_to("-loop")
+    told = dict(problems(in_homes(tmp_path)))
+    assert told == {"-gone": "it is a link that leads nowhere", "-loop": told["-loop"]}
+    assert "lead in a circle" in told["-loop"]
+    assert problems(Discovery({}).at(AGENTS, str(projects.parent))) == []
+
+
+def test_links_that_lead_to_each_other_are_walked_in_bounded_time(tmp_path: Path, projects: Path) -> None:
+    folders = [projects.parent / f"-{number}" for number in range(30)]
+    for folder in folders:
+        folder.mkdir()
+    for folder in folders:
+        for other in folders:
+            (folder / f"to{other.name}").symlink_to(other)
+    assert len(files(Discovery({}).at(AGENTS, str(tmp_path)))) == 1
+    assert len(files(in_homes(tmp_path))) == 1
+
+
+def test_no_reason_names_its_path_again(tmp_path: Path, projects: Path) -> None:
+    (projects / "closed.jsonl").write_bytes(a_short_session().data)
+    (projects / "closed.jsonl").chmod(0)
+    (projects.parent / "-closed").mkdir(mode=0)
+    (tmp_path / ".nsed").mkdir(mode=0)
+
+    def look() -> None:
+        found = [one for one in in_homes(tmp_path) if isinstance(one, FileProblem)]
+        assert {one.reason for one in found} == {"it cannot be read: permission denied"}
+        for path in (projects / "closed.jsonl", projects.parent / "-closed", tmp_path / "absent"):
+            with pytest.raises(NotFound) as error:
+                list(Discovery({}).at(AGENTS, str(path)))
+            assert f"{error.value.message} {error.value.hint}".count(str(path)) == 1
+
+    bound_by_modes(look)
+
+
+def test_a_current_folder_that_is_gone_is_named_as_what_is_wrong(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+
+    def look() -> None:
+        os.chdir(gone)
+        gone.rmdir()
+        for named in ("./x", "."):
+            with pytest.raises(StorageError, match="the current folder is gone"):
+                list(Discovery({}).at(AGENTS, named))
+        with pytest.raises(StorageError, match="the current folder is gone"):
+            in_homes(tmp_path, CLAUDE_CONFIG_DIR="below/it")
+
+    child = start_child(look)
+    child.join()
+    assert child.exitcode == 0
 
 
 def test_what_is_known_and_unchanged_is_not_opened(tmp_path: Path, projects: Path) -> None:
@@ -215,7 +283,7 @@ class TestNamedPlaces:
 def test_the_workspace_is_learned_where_it_is_asked_for(tmp_path: Path, projects: Path) -> None:
     late = projects / "late.jsonl"
     late.write_bytes(b'{"type":"mode"}\n' * 10_000 + a_short_session().data)
-    asked = Discovery({}, workspace_of=lambda agent, lines: workspace_in(lines))
+    asked = Discovery({}, workspace_of=lambda agent, source, lines: workspace_in(lines))
     found = files(asked.in_homes(AGENTS, lambda name: None, tmp_path))
     assert [file.workspace for file in found] == [FOLDER, FOLDER]
     assert [file.workspace for file in files(in_homes(tmp_path))] == ["", ""]

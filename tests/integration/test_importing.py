@@ -144,7 +144,7 @@ class TestOnce:
     def test_a_look_at_what_would_be_read_stores_nothing(self, machine: Machine) -> None:
         path = machine.keep(a_short_session())
         with machine.stores() as stores:
-            (planned,) = dry_run(stores, (), since=None)
+            (planned,) = dry_run(stores, (), since=None).agents
         assert (planned.agent, planned.sessions, planned.size) == ("claude-code", 1, path.stat().st_size)
         assert not (machine.folder / "data").exists()
 

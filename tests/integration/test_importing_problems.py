@@ -122,14 +122,14 @@ class TestLines:
 
 class TestFiles:
     def test_a_session_of_another_agent_is_named_and_nothing_of_it_kept(self, machine: Machine) -> None:
-        codex = b'{"type":"session_meta","payload":{"id":"x","cwd":"/w"}}\n}{\n'
-        write(machine.file(f"{OTHER_SESSION}.jsonl"), codex)
+        copilot = b'{"type":"session.start","data":{"sessionId":"x","cwd":"/w"}}\n}{\n'
+        write(machine.file(f"{OTHER_SESSION}.jsonl"), copilot)
         machine.keep(a_short_session())
         report = machine.bring_in()
         assert counts(report)[0] == 1
-        assert reasons(report) == ["this is a session of codex, not of Claude Code: not read here"]
+        assert reasons(report) == ["this is a session of copilot-cli, not of Claude Code: not read here"]
         assert machine.orphans() == set()
-        assert b'"session_meta"' not in machine.everything_stored()
+        assert b'"session.start"' not in machine.everything_stored()
 
     def test_files_that_are_no_sessions_cost_nobody_else_anything(self, machine: Machine) -> None:
         machine.keep(a_short_session())

@@ -10,10 +10,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import zstandard
 
-from raddle.actions.importing.source_reading import Lines, SourceError, TooLong
+from raddle.actions.importing.source_reading import Lines, SourceError, Tail, TooLong
 from raddle.adapters.agent_homes import source_bytes
-from raddle.adapters.agent_homes.source_bytes import SourceBytes, first_bytes, first_lines, read_whole
+from raddle.adapters.agent_homes.source_bytes import (
+    SourceBytes,
+    first_bytes,
+    first_lines,
+    open_file,
+    read_whole,
+)
 from tests.contract.source_laws import LONGEST, SourceLaws
 from tests.file_events import start_child
 
@@ -85,3 +92,62 @@ def test_first_lines_come_in_pieces_where_they_are_long(tmp_path: Path) -> None:
     assert list(first_lines(str(path), longest=4)) == [b"a\n", b"bbbb", b"bbbb", b"bb\n", b"c"]
     assert first_bytes(str(path), 3) == b"a\nb"
     assert read_whole(str(path)) == path.read_bytes()
+
+
+class TestAFileThatItsAgentHasCompressed:
+    """Its lines, offsets and hashes are those of the file as it was."""
+
+    @pytest.fixture
+    def both(self, tmp_path: Path) -> tuple[SourceBytes, SourceBytes]:
+        plain, compressed = tmp_path / "a.jsonl", tmp_path / "b.jsonl.zst"
+        data = (
+            b"".join(b"line %d %s\n" % (number, b"x" * (number % 700)) for number in range(9_000)) + b"an end"
+        )
+        plain.write_bytes(data)
+        cut = 1_000_000
+        compressor = zstandard.ZstdCompressor()
+        compressed.write_bytes(
+            compressor.compress(data[:cut]) + compressor.compress(data[cut:])
+        )  # two frames
+        return open_file(str(plain)), open_file(str(compressed))
+
+    @pytest.mark.parametrize("start", [0, 1, 700, 1_048_576, 3_000_000])
+    @pytest.mark.parametrize("end", [None, 3_000_001])
+    def test_it_is_read_like_the_file_it_was(
+        self, both: tuple[SourceBytes, SourceBytes], start: int, end: int | None
+    ) -> None:
+        told = []
+        for source in both:
+            kept: list[bytes] = []
+            lines: list[bytes] = []
+            for batch in source.read(start, 1, kept.append, end=end):
+                lines += (
+                    batch.lines
+                    if isinstance(batch, Lines)
+                    else [batch.data]
+                    if isinstance(batch, Tail)
+                    else []
+                )
+            told.append((lines, b"".join(kept)))
+        assert told[0] == told[1]
+        assert told[0][0]
+
+    @pytest.mark.parametrize("read_to", [0, 10, 4_096, 2_500_000])
+    def test_it_is_known_again_by_the_same_hashes(
+        self, both: tuple[SourceBytes, SourceBytes], read_to: int
+    ) -> None:
+        plain, compressed = both
+        assert plain.head(read_to) == compressed.head(read_to)
+        assert plain.tail(read_to) == compressed.tail(read_to)
+
+    def test_its_first_lines_are_found(self, tmp_path: Path) -> None:
+        path = tmp_path / "c.jsonl.zst"
+        path.write_bytes(zstandard.ZstdCompressor().compress(b"one\ntwo\n"))
+        assert list(first_lines(str(path))) == [b"one\n", b"two\n"]
+        assert first_bytes(str(path), 5) == b"one\nt"
+
+    def test_damage_is_told_with_its_reason(self, tmp_path: Path) -> None:
+        path = tmp_path / "c.jsonl.zst"
+        path.write_bytes(zstandard.ZstdCompressor().compress(b"one\n" * 100)[:-3] + b"\0\0\0\0\0")
+        with pytest.raises(SourceError, match="compressed bytes are damaged"):
+            list(open_file(str(path)).read(0, 1, lambda _: None))

@@ -47,6 +47,24 @@ def test_a_conversation_is_read_as_it_went() -> None:
     assert reading.path() == reading.texts()
 
 
+def test_a_line_that_comes_after_what_answers_it_keeps_the_id_that_its_uuid_gives() -> None:
+    """Else the order of a file would say which ids its lines have, and a file put in order again would repeat them."""
+    session = ClaudeSession()
+    session.user("one")
+    session.says("two", message="msg_1")
+    session.user("three")
+    session.says("four", message="msg_2")
+    in_order = imported(session)
+    ids = {message.content: message.id for message in in_order.thread.messages}
+    lines = session.lines
+    for cut in range(1, len(lines)):
+        swapped = [*lines[: cut - 1], lines[cut], lines[cut - 1], *lines[cut + 1 :]]
+        whole = read(ClaudeCode(), FILE, swapped)
+        grown = read_on(ClaudeCode(), FILE, swapped[:cut], swapped[cut:])
+        for reading in (whole, grown):
+            assert {message.content: message.id for message in reading.thread.messages} == ids
+
+
 def test_one_api_message_over_several_lines_is_one_message_whose_usage_counts_once() -> None:
     session = ClaudeSession()
     session.says(thinks("think"), message="msg_1", out=2)

@@ -22,8 +22,8 @@ from raddle.actions.importing.run_plan import FileProblem, SessionPlan, SourceEn
 from raddle.actions.importing.session import LARGEST_GROWTH_BYTES, read_session
 from raddle.actions.importing.source_reading import Sources
 from raddle.actions.ports import Placed
+from raddle.adapters.agent_homes.collections import open_source
 from raddle.adapters.agent_homes.discovery import name_of
-from raddle.adapters.agent_homes.source_bytes import SourceBytes
 from raddle.adapters.blobs.directory import BlobDirectory
 from raddle.adapters.files import find_bytes
 from raddle.adapters.local_store.search_bulk import Bulk
@@ -181,7 +181,7 @@ class ImportDesk:
             return []
         self._placing = {converted.thread_id for converted in batch}
         self._new -= self._placing
-        marks = self._stores.paths.dirty_list.with_suffix(".placing")
+        marks = self._stores.paths.dirty_list.with_suffix(f".placing-{self._run}")
         for thread_id in self._placing:
             mark_dirty(marks, thread_id)
         folder = self._stores.paths.threads_dir
@@ -189,6 +189,8 @@ class ImportDesk:
             (converted.thread_id, str(folder / converted.prepared)) for converted in batch
         )
         assert self._bulk is not None
+        for thread_id in self._placing:
+            self._bulk.note_files(thread_id, self._stores.index.file_stamp(thread_id))
         self._bulk.commit()
         drop_taken(Marks((), (marks,)))
         self._placing = set()
@@ -228,7 +230,7 @@ class ImportDesk:
             read = read_session(
                 importer,
                 session,
-                Sources(lambda file: name_of(importer, file), SourceBytes, self._known),
+                Sources(lambda file: name_of(importer, file), open_source, self._known),
                 sink,
                 links=self._links(session),
                 lookup=stored.message,

@@ -21,8 +21,8 @@ from raddle.actions.importing.run import Converted, mistake
 from raddle.actions.importing.run_plan import PURGED, FileProblem, SessionPlan, Task
 from raddle.actions.importing.session import SessionRead, read_session, without_thread
 from raddle.actions.importing.source_reading import KeepBytes, Sources
+from raddle.adapters.agent_homes.collections import open_source
 from raddle.adapters.agent_homes.discovery import name_of
-from raddle.adapters.agent_homes.source_bytes import SourceBytes
 from raddle.adapters.blobs.directory import BlobDirectory, BlobWriter
 from raddle.adapters.git import read_remote
 from raddle.adapters.local_store.thread_spool import ThreadSpool
@@ -208,7 +208,7 @@ def _convert(setup: Setup, task: Task, send: Callable[[bytes], None]) -> Done:
     entries = task.entries
     sources = Sources(
         name_of=lambda file: name_of(importer, file),
-        open=SourceBytes,
+        open=open_source,
         known=lambda path: (entries[path], b"") if path in entries else None,
     )
     try:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
-from raddle.actions.importing.registry import IMPORTERS
+from raddle.actions.importing.importer import NamesWorkspace, SourceName
+from raddle.actions.importing.registry import IMPORTERS, importer_of
 from raddle.actions.importing.rules import workspace_in
 from raddle.actions.importing.run import ImportReport, Progress, run_import
 from raddle.actions.importing.run_plan import (
     FileProblem,
+    LeftOut,
     Plan,
     SourceEntry,
     SourceFile,
@@ -21,9 +24,11 @@ from raddle.actions.importing.run_plan import (
     unread,
 )
 from raddle.actions.importing.thread_files import THREAD_FILES
-from raddle.adapters.agent_homes.discovery import Agent, Discovery
-from raddle.adapters.files import make_folder, sweep_temporaries
-from raddle.model.errors import InvalidInput, NotFound
+from raddle.actions.ports import Finding
+from raddle.adapters.agent_homes.discovery import Agent, Discovery, files_at
+from raddle.adapters.files import make_folder
+from raddle.adapters.temporaries import sweep_temporaries
+from raddle.model.errors import BrokenFormat, InvalidInput, NotFound
 from raddle.model.threads.query_times import parse_moment
 from raddle.wiring import Stores
 from raddle.wiring.import_desk import ImportDesk
@@ -41,11 +46,30 @@ class PlannedAgent(Struct, frozen=True, kw_only=True):
     size: int
 
 
-def dry_run(stores: Stores, what: Sequence[str], *, since: str | None) -> list[PlannedAgent]:
-    """What an import would read now."""
-    plan = _plan(stores, what, _known(stores, revive=False), since=since, revive=False)
+class Preview(Struct, frozen=True, kw_only=True):
+    """What an import would read, what it could not, and what it would leave out."""
+
+    agents: list[PlannedAgent]
+    problems: tuple[FileProblem, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+def _untold(_done: int, _total: int, _messages: int) -> None:
+    """Progress that nobody watches."""
+
+
+def dry_run(stores: Stores, what: Sequence[str], *, since: str | None) -> Preview:
+    """What an import would read now, and what it would not, and why."""
+    try:
+        known, purged = _known(stores, revive=False), stores.ledger.purged()
+    except BrokenFormat as error:
+        path = str(stores.paths.import_ledger)
+        reason = error.message.removeprefix(f"the import ledger {path} ")
+        stores.report(Finding(path=path, what=f"it {reason}", done=error.hint))
+        known, purged = {}, set()
+    plan = _plan(stores, Finder(stores, what, known).everything(), known, since=since, purged=purged)
     agents = dict.fromkeys(session.agent for session in plan.sessions)
-    return [
+    rows = [
         PlannedAgent(
             agent=agent,
             sessions=sum(session.agent == agent for session in plan.sessions),
@@ -53,33 +77,67 @@ def dry_run(stores: Stores, what: Sequence[str], *, since: str | None) -> list[P
         )
         for agent in agents
     ]
+    return Preview(agents=rows, problems=plan.problems, left_out=plan.left_out)
 
 
 def import_sessions(
-    stores: Stores, what: Sequence[str], *, since: str | None, revive: bool, progress: Progress
+    stores: Stores,
+    what: Sequence[str],
+    *,
+    since: str | None = None,
+    revive: bool = False,
+    progress: Progress = _untold,
+    changed: Collection[str] | None = None,
 ) -> ImportReport:
     """Find what is new of the agents or paths named in `what` (all agents where it is empty), and store it.
 
-    `revive`: threads that were purged may come back. StorageError while another import is running.
+    `revive`: threads that were purged may come back. `changed`: only these files are looked at, where they are
+    among those. StorageError while another import is running.
     """
     with import_lock(stores):
         _clear_away(stores)
+        _tell_of_lost_marks(stores)
         known = _known(stores, revive=revive)
-        plan = _plan(stores, what, known, since=since, revive=revive)
+        purged = set() if revive else stores.ledger.purged()
+        finder = Finder(stores, what, known)
+        found = finder.everything() if changed is None else finder.changed(changed)
+        plan = _plan(stores, found, known, since=since, purged=purged)
         make_folder(stores.paths.threads_dir)
         with contextlib.ExitStack() as stack:
             desk = ImportDesk(stores, stack, known, revive=revive)
             stack.callback(desk.tidy)  # also where the run breaks off: what must not stay does not
-            return run_import(plan, stores.ledger, desk, progress)
+            stack.push(functools.partial(_clear_broken_off, stores))
+            report = run_import(plan, stores.ledger, desk, progress)
+            if since is None:
+                _note_collections(stores, finder.discovery.collections(), report)
+            return report
+
+
+def _clear_broken_off(stores: Stores, kind: type[BaseException] | None, *_: object) -> None:
+    """What a run that broke off, or its workers, had prepared, and nobody will put in its place."""
+    if kind is not None:
+        _sweep(stores)
+
+
+def _sweep(stores: Stores) -> None:
+    """Whatever its age: what is half-made and held by nobody is an import's, and no other one is running."""
+    for folder in (stores.paths.threads_dir, stores.paths.blobs_dir):
+        sweep_temporaries(folder, older_than_seconds=0)
 
 
 def _clear_away(stores: Stores) -> None:
     """What processes that were killed left half-made or half-erased."""
-    stores.blobs.sweep()
-    for folder in (stores.paths.data_dir, stores.paths.threads_dir):
-        sweep_temporaries(folder)
+    sweep_temporaries(stores.paths.data_dir)
+    _sweep(stores)
     for thread_id in unfinished_purges(stores):
         finish_purge(stores, thread_id)
+
+
+def _tell_of_lost_marks(stores: Stores) -> None:
+    count = stores.ledger.unreadable_marks()
+    if count:
+        what = f"{count} lines of it cannot be read: what they kept away may come back"
+        stores.report(Finding(path=str(stores.paths.purge_marks), what=what))
 
 
 def _known(stores: Stores, *, revive: bool) -> dict[str, SourceEntry]:
@@ -96,42 +154,89 @@ def _known(stores: Stores, *, revive: bool) -> dict[str, SourceEntry]:
 
 
 def _plan(
-    stores: Stores, what: Sequence[str], known: dict[str, SourceEntry], *, since: str | None, revive: bool
+    stores: Stores,
+    found: Iterable[SourceFile | FileProblem],
+    known: dict[str, SourceEntry],
+    *,
+    since: str | None,
+    purged: set[str],
 ) -> Plan:
     moment = None
     if since is not None:
         moment = parse_moment(since, stores.clock())
         if moment is None:
             raise InvalidInput(f"{since!r} is not a time", "for example 2026-11-30, 7d or 12h")
-    purged = set() if revive else stores.ledger.purged()
-    return plan_import(_find(stores, what, known), known, stores.rules, purged=purged, since=moment)
+    return plan_import(found, known, stores.rules, purged=purged, since=moment)
 
 
-def _find(
-    stores: Stores, what: Sequence[str], known: dict[str, SourceEntry]
-) -> Iterator[SourceFile | FileProblem]:
-    agents: tuple[Agent, ...] = (*IMPORTERS, *THREAD_FILES)
-    names = {agent.agent for agent in agents}
-    discovery = Discovery(
-        known,
-        workspace_of=_workspace_of if stores.rules.exclude else None,
-        left_alone=stores.paths.data_dir,
-    )
-    for path in what:
-        if path not in names:
+def _note_collections(stores: Stores, noted: Iterable[SourceEntry], report: ImportReport) -> None:
+    """Those of which everything was read: they need not be opened again before they change."""
+    missed = [problem.path for problem in report.problems] + [left.path for left in report.left_out]
+    whole = [entry for entry in noted if not any(path.startswith(entry.path) for path in missed)]
+    stores.ledger.record(((entry, None) for entry in whole), ())
+
+
+class Finder:
+    """Finds the files of the agents and paths named in `what` (of all agents where it is empty)."""
+
+    def __init__(self, stores: Stores, what: Sequence[str], known: dict[str, SourceEntry]) -> None:
+        self._environment = stores.config.environment
+        self._home = Path(self._environment("HOME") or "~").expanduser()
+        agents: tuple[Agent, ...] = (*IMPORTERS, *THREAD_FILES)
+        names = {agent.agent for agent in agents}
+        self._agents = agents
+        self._paths = [one for one in what if one not in names]
+        self._chosen = [agent for agent in agents if agent.agent in what] if what else list(agents)
+        for agent in self._chosen if what else ():
+            if not agent.home.folders:
+                raise InvalidInput(
+                    f"{agent.agent} keeps nothing on this machine",
+                    "name its export: raddle import PATH (a .json or .zip file, or a folder that holds it)",
+                )
+        for path in self._paths:
             if os.path.sep not in path and not os.path.lexists(path):
                 raise NotFound(
                     "agent or path",
                     path,
                     f"agents: {', '.join(sorted(names))}; a path names a file or folder",
                 )
-            yield from discovery.at(agents, path)
-    chosen = [agent for agent in agents if agent.agent in what]
-    if chosen or not what:
-        home = Path(stores.config.environment("HOME") or "~").expanduser()
-        yield from discovery.in_homes(chosen or agents, stores.config.environment, home)
+        self.discovery = Discovery(
+            known,
+            workspace_of=_workspace_of if stores.rules.exclude else None,
+            left_alone=stores.paths.data_dir,
+        )
+
+    def everything(self) -> Iterator[SourceFile | FileProblem]:
+        """All of them."""
+        for path in self._paths:
+            yield from self.discovery.at(self._agents, path)
+        if self._chosen:
+            yield from self.discovery.in_homes(self._chosen, self._environment, self._home)
+
+    def changed(self, paths: Iterable[str]) -> Iterator[SourceFile | FileProblem]:
+        """Those of these files that are among them, and still there."""
+        paths = sorted(paths)
+        yield from self.discovery.changed(self._chosen, self._environment, self._home, paths)
+        named = [path for path in paths if any(_lies_in(path, one) for one in self._paths)]
+        for entry in files_at(named):
+            found = self.discovery.at(self._agents, entry.path)
+            yield from (one for one in found if isinstance(one, SourceFile))
+
+    def folders(self) -> list[Path]:
+        """The folders that are there now, and in which all of them lie."""
+        homes = self.discovery.homes(self._chosen, self._environment, self._home)
+        named = [Path(path).absolute() for path in self._paths]
+        return [*homes, *(path if path.is_dir() else path.parent for path in named)]
 
 
-def _workspace_of(agent: str, lines: Iterable[bytes]) -> str:
+def _lies_in(path: str, named: str) -> bool:
+    whole = str(Path(named).absolute())
+    return path == whole or path.startswith(f"{whole}{os.sep}")
+
+
+def _workspace_of(agent: str, source: SourceName, lines: Iterable[bytes]) -> str:
     """Of a log; a whole thread file says it anywhere, and is asked when it is read."""
-    return workspace_in(lines) if agent in _LOGS else ""
+    if agent not in _LOGS:
+        return ""
+    importer = importer_of(agent)
+    return importer.workspace(source, lines) if isinstance(importer, NamesWorkspace) else workspace_in(lines)

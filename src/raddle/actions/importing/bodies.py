@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 
-from raddle.actions.importing.importer import Blob
+from raddle.actions.importing.importer import Blob, Taken
 from raddle.model.threads.message import Attachment, Message, changed
 
 MAX_BODY_BYTES = 1 << 20
@@ -18,8 +18,11 @@ _GAP = b"\n\n[\xe2\x80\xa6]\n\n"
 
 
 def without_long_body(message: Message) -> tuple[Message, Blob | None]:
-    """The message as it is stored, and its whole body where that is too long to stand in it."""
-    if len(message.content) <= MAX_BODY_BYTES // 4:
+    """The message as it is stored, and its whole body where that is too long to stand in it.
+
+    A turn that raddle itself wrote into a session file (`model/threads/carried.py`) stands as it was written.
+    """
+    if message.device or len(message.content) <= MAX_BODY_BYTES // 4:
         return message, None
     body = message.content.encode()
     if len(body) <= MAX_BODY_BYTES:
@@ -32,3 +35,12 @@ def without_long_body(message: Message) -> tuple[Message, Blob | None]:
     return changed(
         message, content=head + _GAP.decode() + tail, attachments=(*message.attachments, whole)
     ), blob
+
+
+def put(taken: Taken, message: Message) -> Message:
+    """Add a message to what goes out, and its whole body where that is too long for it; the message as it is stored."""
+    message, blob = without_long_body(message)
+    taken.messages.append(message)
+    if blob is not None:
+        taken.blobs.append(blob)
+    return message

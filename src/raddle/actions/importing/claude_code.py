@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 
-from raddle.actions.importing.claude_code_reader import ClaudeCodeReader, decode_state, session_folder
+from raddle.actions.importing.claude_code_reader import VERSION, ClaudeCodeReader, State, session_folder
 from raddle.actions.importing.claude_code_weaver import AGENT, agent_id_in
 from raddle.actions.importing.importer import Home, Links, Lookup, Place, SourceName
+from raddle.actions.importing.other_agents import agent_of_head
+from raddle.actions.importing.states import decode_state
 
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\Z")
 _SESSION_ID = re.compile(rb'"sessionId" ?: ?"([^"\\]{1,200})"')
@@ -39,7 +41,8 @@ class ClaudeCode:
         if session_folder(source):
             return None
         stem = source.name.rpartition(".")[0]
-        return Place(session=stem if _UUID.match(stem) else in_content or stem)
+        session = stem if _UUID.match(stem) else in_content or stem
+        return Place(session=session, other_agent=agent_of_head(head))
 
     def open(
         self,
@@ -58,7 +61,7 @@ class ClaudeCode:
 
     def links(self, state: bytes) -> Links | None:
         """The links that a `state` remembers; None where it is not a state of this version."""
-        found = decode_state(state)
+        found = decode_state(state, State, VERSION)
         if found is None:
             return None
         session_id = found.session or found.fallback

@@ -6,12 +6,12 @@ agent's id in the result or the progress of the call, and the call's prompt, whi
 
 from __future__ import annotations
 
-import hashlib
 import re
-from typing import Any
 
-from raddle.actions.importing.claude_code_lines import OutcomeLine, ProgressLine, StartedAgent, decoded
-from raddle.actions.importing.importer import Anchor, Links
+from raddle.actions.importing.bounded import keep_first
+from raddle.actions.importing.claude_code_lines import OutcomeLine, ProgressLine, StartedAgent
+from raddle.actions.importing.fitting import decoded
+from raddle.actions.importing.importer import Anchor, Links, prompt_digest
 from raddle.model.threads.message import ToolCall
 
 _REMEMBERED = 512
@@ -38,13 +38,13 @@ class Agents:
         arguments = call.arguments_json if isinstance(call.arguments_json, dict) else {}
         if not call.id or not (call.tool_name in _STARTERS or "subagent_type" in arguments):
             return
-        _keep(self._calls, call.id, anchor)
+        keep_first(self._calls, call.id, anchor, _REMEMBERED)
         self._unlinked.add(call.id)
         if len(self._unlinked) > _REMEMBERED:
             self._unlinked &= self._calls.keys()
         prompt = arguments.get("prompt")
         if isinstance(prompt, str):
-            _keep(self._prompts, _digest(prompt), call.id)
+            keep_first(self._prompts, prompt_digest(prompt), call.id, _REMEMBERED)
 
     def see_progress(self, call_id: str, line: bytes) -> None:
         """A progress line of a call; the first that names an agent tells which one the call started."""
@@ -66,16 +66,16 @@ class Agents:
 
     def _link(self, call_id: str, started: StartedAgent) -> None:
         if started.run_id:
-            _keep(self._agents, _RUN + started.run_id, call_id)
+            keep_first(self._agents, _RUN + started.run_id, call_id, _REMEMBERED)
         if started.agent_id:
-            _keep(self._agents, started.agent_id, call_id)
+            keep_first(self._agents, started.agent_id, call_id, _REMEMBERED)
         if started.agent_id or started.run_id:
             self._unlinked.discard(call_id)
 
     def starter_of(self, agent_id: str, prompt: str, *, call_id: str = "", run_id: str = "") -> Anchor | None:
         """The message that started a sub-agent."""
         links = self.links(self.session_id)
-        digest = _digest(prompt)
+        digest = prompt_digest(prompt)
         for one in (
             call_id,
             links.agents.get(agent_id, ""),
@@ -100,14 +100,3 @@ class Agents:
         """Go on where `memory` was taken."""
         self._calls, self._agents, self._prompts = dict(own.calls), dict(own.agents), dict(own.prompts)
         self._unlinked = set(unlinked)
-
-
-def _keep(kept: dict[str, Any], key: str, value: Any) -> None:
-    """Remember, and forget the oldest past the bound."""
-    kept.setdefault(key, value)
-    if len(kept) > _REMEMBERED:
-        del kept[next(iter(kept))]
-
-
-def _digest(prompt: str) -> str:
-    return hashlib.blake2b(prompt.strip().encode(errors="replace"), digest_size=8).hexdigest()

@@ -7,14 +7,23 @@ the time its value began to hold, so that a session that merely grew writes noth
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from msgspec import Struct, field
 
 from raddle.actions.importing.claude_code_lines import Entry
+from raddle.actions.importing.facts import (
+    Fact,
+    add_activity,
+    add_fact,
+    add_git,
+    add_git_initial,
+    add_model,
+    add_time,
+    hold,
+    source_write,
+)
 from raddle.actions.importing.importer import Write
 from raddle.actions.importing.titles import title_from
-from raddle.model.clock import format_time
 
 _COMMAND = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
 _ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
@@ -23,13 +32,6 @@ COMMAND, TYPED, SUMMARY, GENERATED, CUSTOM = range(1, 6)
 """Where a title can come from; the greater one stays."""
 
 _SUMMARIES = 32
-
-
-class Fact(Struct, array_like=True):
-    """A value and the time, in microseconds, since when it holds."""
-
-    value: str = ""
-    n: int = 0
 
 
 class Facts(Struct, array_like=True):
@@ -55,21 +57,16 @@ def see(facts: Facts, entry: Entry, at: int) -> None:
     """Take in what a line of the main conversation says beside its words. `at`: its time, or 0."""
     facts.now = max(facts.now, at)
     facts.created = facts.created or at
-    _hold(facts.cwd, entry.cwd, facts.now)
-    _hold(facts.version, entry.version, facts.now)
-    _hold(facts.branch, entry.git_branch, facts.now)
+    hold(facts.cwd, entry.cwd, facts.now)
+    hold(facts.version, entry.version, facts.now)
+    hold(facts.branch, entry.git_branch, facts.now)
     if not facts.workspace_root.value:
-        _hold(facts.workspace_root, entry.cwd, facts.now)
+        hold(facts.workspace_root, entry.cwd, facts.now)
     if not facts.first_branch.value:
-        _hold(facts.first_branch, entry.git_branch, facts.now)
+        hold(facts.first_branch, entry.git_branch, facts.now)
     said = entry.message
     if said is not None and said.model and said.model != "<synthetic>":
-        _hold(facts.model, said.model, facts.now)
-
-
-def _hold(fact: Fact, value: str | None, n: int) -> None:
-    if value and value != fact.value:
-        fact.value, fact.n = value, max(n, fact.n + 1)
+        hold(facts.model, said.model, facts.now)
 
 
 def be_active(facts: Facts, at: int) -> None:
@@ -120,36 +117,16 @@ def see_leaf(facts: Facts, uuid: str) -> None:
 
 def writes_of(facts: Facts, agent: str, session_id: str, *, is_part: bool) -> tuple[Write, ...]:
     """The registers, at most one write a path. A part knows only whose it is, and when it was active."""
-    writes: list[Write] = [("source", facts.created, {"agent": agent, "session_id": session_id})]
+    writes = [source_write(agent, session_id, facts.created)]
     if not is_part:
-        _add(writes, "created_at", facts.created, format_time(facts.created) if facts.created else None)
-        _add(writes, "title", facts.title.n, facts.title.value)
-        _add(writes, "workspace_root", facts.workspace_root.n, facts.workspace_root.value)
-        _add(writes, "cwd", facts.cwd.n, facts.cwd.value)
-        _add(writes, "client_version", facts.version.n, facts.version.value)
-        if facts.model.value:
-            _add(writes, "model", facts.model.n, {"provider": "anthropic", "model": facts.model.value})
+        add_time(writes, "created_at", facts.created)
+        add_fact(writes, "title", facts.title)
+        add_fact(writes, "workspace_root", facts.workspace_root)
+        add_fact(writes, "cwd", facts.cwd)
+        add_fact(writes, "client_version", facts.version)
+        add_model(writes, facts.model.n, "anthropic", facts.model.value)
         if facts.branch.value:
-            _add(writes, "git", facts.branch.n, _git("git_branch", facts.branch.value))
-            _add(
-                writes,
-                "git_initial",
-                facts.first_branch.n,
-                _git("git_initial_branch", facts.first_branch.value),
-            )
-    if facts.active:
-        for path in ("updated_at", "last_activity_at"):
-            _add(writes, path, facts.active, format_time(facts.active))
+            add_git(writes, facts.branch.n, branch=facts.branch.value)
+            add_git_initial(writes, facts.first_branch.n, branch=facts.first_branch.value)
+    add_activity(writes, facts.active)
     return tuple(writes)
-
-
-def _add(writes: list[Write], path: str, n: int, value: Any) -> None:
-    if value:
-        writes.append((path, n, value))
-
-
-def _git(branch_field: str, branch: str) -> dict[str, Any]:
-    """One snapshot of the repository: only the branch is known."""
-    if branch_field == "git_branch":
-        return {"git_branch": branch, "git_current_commit_sha": None, "git_end_dirty": None}
-    return {"git_initial_branch": branch, "git_initial_commit_sha": None, "git_start_dirty": None}

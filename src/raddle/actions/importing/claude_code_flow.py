@@ -10,9 +10,9 @@ from collections import deque
 
 from msgspec import Struct
 
-from raddle.actions.importing.bodies import without_long_body
-from raddle.actions.importing.claude_code_turns import Part
+from raddle.actions.importing.bodies import put
 from raddle.actions.importing.importer import Blob, Lookup, Taken
+from raddle.actions.importing.parts import MessagePart
 from raddle.model.threads.message import Message, Usage, changed
 
 GROWING = 32
@@ -67,7 +67,7 @@ class Flow:
         """Has an API message of this id begun?"""
         return api_id in self._growing
 
-    def grow(self, api_id: str, part: Part, usage: Usage | None) -> Message | None:
+    def grow(self, api_id: str, part: MessagePart, usage: Usage | None) -> Message | None:
         """One more part of a message that has begun: the message as it is now; None where it is lost."""
         slot = self._growing[api_id]
         message = slot.message or self._stored(slot.id)
@@ -100,10 +100,7 @@ class Flow:
             slot = queue.popleft()
             slot.is_queued = False
             if slot.message is not None:
-                slot.message, blob = without_long_body(slot.message)
-                taken.messages.append(slot.message)
-                if blob is not None:
-                    taken.blobs.append(blob)
+                slot.message = put(taken, slot.message)
         return taken
 
     def memory(self) -> list[tuple[str, str]]:
@@ -116,7 +113,7 @@ class Flow:
             self.remember(api_id, Slot(message_id))
 
 
-def folded(message: Message, part: Part, usage: Usage | None) -> Message:
+def folded(message: Message, part: MessagePart, usage: Usage | None) -> Message:
     """`message` with one more part of it; a line that adds nothing is not counted in `rev`."""
     calls = tuple(call for call in part.tool_calls if call not in message.tool_calls)
     words = "" if part.content == message.content else part.content

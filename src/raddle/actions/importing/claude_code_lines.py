@@ -7,17 +7,14 @@ Owns the names and types of that format, which has no public schema. What is not
 from __future__ import annotations
 
 import re
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
+from raddle.actions.importing.fitting import NOTHING, decoded, encode, fitted, fitting
 from raddle.actions.importing.records import UNREADABLE, Shape
-from raddle.model.tolerant_json import DEEPEST, decode_tolerantly
-
-T = TypeVar("T")
-
-NOTHING = Raw(b"null")
+from raddle.model.tolerant_json import decode_tolerantly
 
 
 class TokenCount(Struct, frozen=True, gc=False):
@@ -94,6 +91,8 @@ class Entry(Struct, frozen=True, gc=False, rename="camel"):
     name: str = ""
     input: Raw = NOTHING
     output: Raw = NOTHING
+    raddle: Raw = NOTHING
+    """Of a line that raddle wrote: the message it carries (`model/threads/carried.py`)."""
 
 
 class Enclosed(Struct, frozen=True, gc=False, rename="camel"):
@@ -138,8 +137,6 @@ class Sidecar(Struct, frozen=True, gc=False, rename="camel"):
 
 decode_entry = msgspec.json.Decoder(Entry).decode
 _decode_blocks = msgspec.json.Decoder(str | list[Block] | None).decode
-_decode_plain = msgspec.json.Decoder().decode
-_encode = msgspec.json.Encoder().encode
 
 _STARTS = re.compile(
     rb'\{"(?:parentUuid|logicalParentUuid|type|uuid|sessionId|isSidechain|userType|cwd|version|gitBranch|message'
@@ -162,31 +159,14 @@ def _is_record(value: dict[str, Any]) -> bool:
 SHAPE = Shape(_STARTS, _is_record)
 
 
-def decoded(data: bytes | Raw, kind: type[T]) -> T | None:
-    """`data` as a `kind`; None where it is something else."""
-    try:
-        return msgspec.json.decode(data, type=kind)
-    except UNREADABLE:
-        return None
-
-
 def fit_entry(value: dict[str, Any]) -> Entry:
     """An `Entry` of a plain object: what does not fit its type is left out."""
-    entry = decoded(_encode(value), Entry)
+    entry = decoded(encode(value), Entry)
     if entry is not None:
         return entry
     if isinstance(said := value.get("message"), dict):
-        value = value | {"message": _fitting(said, Said)}
-    return decode_entry(_encode(_fitting(value, Entry)))
-
-
-def _fitting(value: dict[str, Any], kind: type[Struct]) -> dict[str, Any]:
-    """The fields of `value` that `kind` takes as they are."""
-    return {
-        name: value[name]
-        for name in kind.__struct_encode_fields__
-        if name in value and decoded(_encode({name: value[name]}), kind) is not None
-    }
+        value = value | {"message": fitting(said, Said)}
+    return fitted(value, Entry)
 
 
 def blocks_of(content: Raw) -> tuple[str | list[Block], list[str]]:
@@ -204,19 +184,8 @@ def _fit_block(plain: Any) -> Block:
     if isinstance(plain, str):
         return Block(type="text", text=plain)
     if not isinstance(plain, dict):
-        return Block(type="text", text=_encode(plain).decode())
-    fitting = _fitting(plain, Block)
-    if plain.get("content") is not None and "content" not in fitting:
-        fitting["content"] = _encode(plain["content"]).decode()
-    return msgspec.json.decode(_encode(fitting), type=Block)
-
-
-def plain_of(raw: Raw) -> tuple[Any, list[str]]:
-    """`raw` as plain JSON, cut where it is nested too deeply; and what was repaired."""
-    data = bytes(raw)
-    if data.count(b"[") + data.count(b"{") > DEEPEST:
-        return decode_tolerantly(data)
-    try:
-        return _decode_plain(data), []
-    except UNREADABLE:
-        return decode_tolerantly(data)
+        return Block(type="text", text=encode(plain).decode())
+    fits = fitting(plain, Block)
+    if plain.get("content") is not None and "content" not in fits:
+        fits["content"] = encode(plain["content"]).decode()
+    return msgspec.json.decode(encode(fits), type=Block)

@@ -7,11 +7,8 @@ from its end. A state is bounded: some 40 kB, and for each of 512 calls that sta
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Iterable
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from raddle.actions.importing.claude_code_facts import (
@@ -23,21 +20,15 @@ from raddle.actions.importing.claude_code_facts import (
     summarize,
     writes_of,
 )
-from raddle.actions.importing.claude_code_lines import SHAPE, Entry, decode_entry, decoded, fit_entry
-from raddle.actions.importing.claude_code_replays import Told
+from raddle.actions.importing.claude_code_lines import SHAPE, Entry, decode_entry, fit_entry
 from raddle.actions.importing.claude_code_tree import Memory
 from raddle.actions.importing.claude_code_weaver import AGENT, Call, Weaver, content_of
-from raddle.actions.importing.importer import (
-    Ending,
-    Links,
-    Lookup,
-    Problem,
-    SourceName,
-    Taken,
-    thread_id_of,
-)
+from raddle.actions.importing.fitting import NOTHING, decoded
+from raddle.actions.importing.importer import Ending, Links, Lookup, SourceName, Taken, thread_id_of
 from raddle.actions.importing.other_agents import agent_of
-from raddle.actions.importing.records import Records
+from raddle.actions.importing.record_reader import RecordReader
+from raddle.actions.importing.replays import Told
+from raddle.actions.importing.states import decode_state, encode_state
 from raddle.actions.importing.titles import title_from
 from raddle.model.clock import parse_time
 
@@ -53,8 +44,6 @@ _BOOKKEEPING = frozenset(
     ).split()
 )
 _COUNTED = 256
-_KIND = re.compile(r"[a-z]+(?:[-_][a-z]+)*\Z")
-"""How a kind of line is spelt. What is spelt otherwise may be anything, a secret too, and is not repeated."""
 _LINES_TO_SNIFF = 20
 
 
@@ -76,16 +65,7 @@ class State(Struct, array_like=True):
     counts: list[tuple[str, int]]
 
 
-def decode_state(state: bytes) -> State | None:
-    """A state as a value; None where it is damaged, or of another version."""
-    try:
-        found = msgspec.msgpack.decode(state, type=State)
-    except (msgspec.DecodeError, RecursionError):
-        return None
-    return found if found.version == VERSION else None
-
-
-class ClaudeCodeReader:
+class ClaudeCodeReader(RecordReader[Entry]):
     """A reading of one file. `is_part`: a sub-agent's own file."""
 
     def __init__(
@@ -96,10 +76,10 @@ class ClaudeCodeReader:
         links: Links | None = None,
         lookup: Lookup | None = None,
     ) -> None:
+        super().__init__(decode_entry, self._fit, SHAPE)
         self._source = source
         self._is_part = is_part
         self._stem = source.name.rpartition(".")[0] or source.name
-        self._records: Records[Entry] = Records(decode_entry, self._fit, SHAPE)
         self._weaver = Weaver(
             source, is_part=is_part, links=links, lookup=lookup, report=self._records.report
         )
@@ -109,17 +89,11 @@ class ClaudeCodeReader:
         self._session_before = ""
         self._is_unreadable_state = False
         self._other_agent = ""
-        self._strange: set[str] = set()
         self._minute = ("", 0)
-
-    @property
-    def problems(self) -> list[Problem]:
-        """What could not be read as it stands, so far."""
-        return self._records.problems
 
     def recall(self, state: bytes) -> None:
         """Go on where `state` was taken."""
-        found = decode_state(state)
+        found = decode_state(state, State, VERSION)
         if found is None:
             self._is_unreadable_state = True
             return
@@ -142,7 +116,7 @@ class ClaudeCodeReader:
         if not self._records.is_between_records or len(weaver.counts) > _COUNTED:
             return b""
         links, unlinked = weaver.agents.memory()
-        return msgspec.msgpack.encode(
+        return encode_state(
             State(
                 VERSION,
                 self._records.line,
@@ -160,25 +134,19 @@ class ClaudeCodeReader:
             )
         )
 
-    def feed(self, lines: Iterable[bytes]) -> None:
-        """Read complete lines, in order, each without its final newline."""
-        for entry, line in self._records.feed(lines):
-            self._read(entry, line)
-
-    def skip_line(self, reason: str) -> None:
-        """Count a line whose bytes are not handed over, and report it."""
-        self._records.line += 1
-        self._records.report(reason)
-
     def take(self) -> Taken:
         """What is finished so far."""
         return self._weaver.flow.take()
 
+    def message_after(self, uuid: str) -> str:
+        """The id of the message after which the line `uuid` stands; empty where it is not known (any more)."""
+        spot = self._weaver.tangle.spot_of(uuid)
+        return spot.message_id if spot is not None else ""
+
     def finish(self, tail: bytes = b"") -> Ending:
         """End the reading; `tail` is read where it is a whole record."""
         state = self._state()
-        for entry, line in self._records.finish(tail):
-            self._read(entry, line)
+        self._read_tail(tail)
         self._weaver.flow.close()
         session_id = self._session_id()
         if not session_id or self._other_agent:
@@ -227,7 +195,7 @@ class ClaudeCodeReader:
         elif kind in _TURNS:
             self._identify(entry, is_turn=True)
             at = self._time(entry.timestamp)
-            if not (self._is_part or entry.is_sidechain):
+            if not (self._is_part or entry.is_sidechain or entry.raddle is not NOTHING):
                 see(self._weaver.facts, entry, at or 0)
             self._weaver.turn(entry, line, at)
         else:
@@ -277,7 +245,6 @@ class ClaudeCodeReader:
         elif kind == "ai-title" and is_ours:
             entitle(facts, GENERATED, title_from(entry.ai_title or ""))
         elif kind not in _BOOKKEEPING and kind not in self._strange and not kind.endswith("-title"):
-            self._strange.add(kind)
             self._meet_stranger(kind, line)
 
     def _meet_stranger(self, kind: str, line: bytes) -> None:
@@ -287,8 +254,7 @@ class ClaudeCodeReader:
         if self._other_agent:
             self._records.report(f"a session of {self._other_agent}, not of Claude Code")
         else:
-            named = repr(kind) if _KIND.match(kind) else "one whose name is no plain word"
-            self._records.report(f"a kind of line that is not known: {named}")
+            self._report_stranger("line", kind)
 
     def _time(self, text: str) -> int | None:
         """A line's time in microseconds. `2026-01-15T23:23:50.402Z`, as nearly all are, takes no parser."""

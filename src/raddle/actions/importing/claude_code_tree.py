@@ -17,6 +17,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from raddle.model.threads.message import NOTICE, Message
+
 RECENT, ANCHORS, STRANDS = 256, 256, 64
 """Lines, lines a person may return to, and strands that are remembered."""
 
@@ -74,6 +76,7 @@ class Memory(Struct, array_like=True):
     main: int
     side: int
     clock: int
+    awaited: list[Uuid] = []
 
 
 class Tangle:
@@ -90,7 +93,13 @@ class Tangle:
         self._next = 1
         self._spots: dict[str, Spot] = {}
         self._anchors: dict[str, Spot] = {}
+        self._awaited: set[str] = set()
+        """Anchors whose own line has not come: only a line under it did."""
         self._typed: dict[tuple[int, int], int] = {}
+
+    def has_met(self, uuid: str) -> bool:
+        """Has the line `uuid` itself come before, as far as is remembered?"""
+        return uuid not in self._awaited and self.spot_of(uuid) is not None
 
     def spot_of(self, uuid: str) -> Spot | None:
         """The spot after the line `uuid`; None where it is not known (any more)."""
@@ -109,6 +118,7 @@ class Tangle:
         """From now on, a line whose parent is `uuid` stands after `spot`."""
         if not uuid:
             return
+        self._awaited.discard(uuid)
         strand = self.strands.get(spot.strand)
         if strand is not None and spot.turn == strand.turn:
             strand.last_line = uuid
@@ -123,14 +133,21 @@ class Tangle:
         spot = self._spots.pop(uuid)
         strand = self.strands.get(spot.strand)
         if strand is not None and strand.last_line == uuid:
-            self.anchor(uuid, spot)
+            self._remember_long(uuid, spot)
 
     def anchor(self, uuid: str, spot: Spot) -> None:
         """Remember for long a line that a person may return to."""
+        if self.spot_of(uuid) is None:
+            self._awaited.add(uuid)
+        self._remember_long(uuid, spot)
+
+    def _remember_long(self, uuid: str, spot: Spot) -> None:
         self._anchors.pop(uuid, None)
         self._anchors[uuid] = spot
         if len(self._anchors) > ANCHORS:
-            del self._anchors[next(iter(self._anchors))]
+            oldest = next(iter(self._anchors))
+            del self._anchors[oldest]
+            self._awaited.discard(oldest)
 
     def strand_for(self, parent: Spot | None, *, typed_at: int | None) -> int:
         """The strand that a message under `parent` goes on. `typed_at`: when a person typed it, if one did.
@@ -169,9 +186,7 @@ class Tangle:
         line = self.strands.pop(strand)
         self.strands[strand] = line  # the last written is the last to be forgotten
         if is_typed:
-            self._typed[strand, line.turn] = -1 if at is None else at
-            if len(self._typed) > ANCHORS:
-                del self._typed[next(iter(self._typed))]
+            self._note_typed(strand, line, at)
         parent_id = line.tip or None
         line.branch_id = line.branch_id or message_id
         line.tip = message_id
@@ -182,6 +197,40 @@ class Tangle:
             self.main = strand
         self.clock = max(self.clock + 1, at or 0)
         return Stand(parent_id, line.branch_id, self.clock, Spot(strand, line.turn, message_id))
+
+    def stand(self, message: Message, *, at: int | None, is_typed: bool) -> Spot:
+        """Take in a message that says itself where it stands; the spot after it.
+
+        It goes on with the strand whose end it answers; under any other message it begins one.
+        """
+        parent = message.parent_id or ""
+        number = next((one for one, line in self.strands.items() if self._ends_at(line, message)), None)
+        if number is None:
+            number = self.fork(parent, is_sidechain=message.is_sidechain)
+        line = self.strands.pop(number)
+        self.strands[number] = line
+        if is_typed:
+            self._note_typed(number, line, at)
+        line.branch_id = message.branch_id or message.id
+        line.tip = message.id
+        line.turn += message.kind != NOTICE
+        if line.is_sidechain:
+            self.side = number
+        else:
+            self.main = number
+        self.clock = max(self.clock, message.order)
+        return Spot(number, line.turn, message.id)
+
+    def _ends_at(self, line: Strand, message: Message) -> bool:
+        """Is a message's parent the end of this strand?"""
+        if line.is_sidechain != message.is_sidechain:
+            return False
+        return line.tip == (message.parent_id or "") and (line.has_messages or not line.tip)
+
+    def _note_typed(self, strand: int, line: Strand, at: int | None) -> None:
+        self._typed[strand, line.turn] = -1 if at is None else at
+        if len(self._typed) > ANCHORS:
+            del self._typed[next(iter(self._typed))]
 
     def memory(self) -> Memory:
         """All of it, as plain values."""
@@ -197,6 +246,7 @@ class Tangle:
             self.main,
             self.side,
             self.clock,
+            [pack(uuid) for uuid in sorted(self._awaited)],
         )
 
     def recall(self, memory: Memory) -> None:
@@ -207,6 +257,7 @@ class Tangle:
         }
         self._spots = _unpacked(memory.spots)
         self._anchors = _unpacked(memory.anchors)
+        self._awaited = {unpack(uuid) for uuid in memory.awaited}
         self._typed = {(strand, turn): at for strand, turn, at in memory.typed}
         self._next = memory.next_strand
         self.main, self.side, self.clock = memory.main, memory.side, memory.clock

@@ -6,29 +6,16 @@ part stands in the tree, and which parts are one message, is decided elsewhere.
 
 from __future__ import annotations
 
-import binascii
-import hashlib
 import re
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import msgspec
-from msgspec import Raw, Struct, field
+from msgspec import Raw
 
-from raddle.actions.importing.claude_code_lines import (
-    NOTHING,
-    Block,
-    Enclosed,
-    Entry,
-    Origin,
-    blocks_of,
-    decoded,
-    plain_of,
-)
-from raddle.actions.importing.importer import Blob
+from raddle.actions.importing.claude_code_lines import Block, Enclosed, Entry, Origin, blocks_of
+from raddle.actions.importing.fitting import NOTHING, decoded, encode, plain_of
+from raddle.actions.importing.parts import ASSISTANT, SYSTEM, TOOL, USER, Aside, MessagePart, joined
 from raddle.model.threads.message import COMPACTION, NOTICE, TURN, Attachment, ToolCall
-
-ASSISTANT, USER, TOOL, SYSTEM = "assistant", "user", "tool", "system"
 
 _INJECTED = re.compile(
     r"\s*(?:<(?:local-command-|command-name>|bash-(?:input|stdout|stderr)>|system-reminder>|task-notification"
@@ -45,43 +32,9 @@ _FOREIGN_ORIGINS = frozenset(
 )
 _CALLS = frozenset(("tool_use", "server_tool_use", "mcp_tool_use"))
 _NO_WORDS = frozenset(("stop_hook_summary", "turn_duration", "session_start"))
-_encode = msgspec.json.Encoder().encode
 
 
-class Part(Struct, frozen=True, gc=False, kw_only=True):
-    """A message's worth of one line. `key` tells the parts of a line apart; the first one's is empty."""
-
-    role: str
-    kind: str = TURN
-    key: str = ""
-    content: str = ""
-    thinking: str = ""
-    tool_calls: tuple[ToolCall, ...] = ()
-    tool_call_id: str = ""
-    tool_name: str = ""
-    is_error: bool = False
-    attachments: tuple[Attachment, ...] = ()
-    extra: dict[str, Any] = {}
-
-    @property
-    def is_typed(self) -> bool:
-        """Did a person type this?"""
-        return self.role == USER and self.kind == TURN
-
-    @property
-    def is_empty(self) -> bool:
-        """Does it say nothing at all?"""
-        return not (self.content or self.thinking or self.tool_calls or self.attachments or self.tool_call_id)
-
-
-class Aside(Struct):
-    """What comes off while a line is read: bytes to store as blobs, repairs to report."""
-
-    blobs: list[Blob] = field(default_factory=list)
-    repairs: list[str] = field(default_factory=list)
-
-
-def parts_of(entry: Entry, aside: Aside) -> list[Part]:
+def parts_of(entry: Entry, aside: Aside) -> list[MessagePart]:
     """The parts of a line, in order; none where it has no words for anyone."""
     kind = entry.type
     if kind == "user":
@@ -103,13 +56,7 @@ def _blocks(content: Raw, aside: Aside) -> list[Block]:
     return [Block(type="text", text=found)] if isinstance(found, str) else found
 
 
-def _plain(raw: Raw, aside: Aside) -> Any:
-    value, repairs = plain_of(raw)
-    aside.repairs += repairs
-    return value
-
-
-def _assistant_parts(entry: Entry, aside: Aside) -> list[Part]:
+def _assistant_parts(entry: Entry, aside: Aside) -> list[MessagePart]:
     said = entry.message
     if said is None:
         return []
@@ -117,25 +64,25 @@ def _assistant_parts(entry: Entry, aside: Aside) -> list[Part]:
     thoughts: list[str] = []
     calls: list[ToolCall] = []
     attachments: list[Attachment] = []
-    results: list[Part] = []
+    results: list[MessagePart] = []
     for block in _blocks(said.content, aside):
         if block.type == "text":
             words.append(block.text)
         elif block.type == "thinking":
             thoughts.append(block.thinking)
         elif block.type in _CALLS:
-            arguments = _plain(block.input, aside)
+            arguments = aside.plain(block.input)
             calls.append(ToolCall(id=block.id, tool_name=block.name, arguments_json=arguments))
         elif block.type.endswith("tool_result"):
             results.append(_result_part(block, aside, key=block.tool_use_id or f"result-{len(results)}"))
         elif block.source is not NOTHING:
             attachments += _attached(block, aside)
     is_synthetic = bool(entry.is_api_error_message) or said.model == "<synthetic>"
-    part = Part(
+    part = MessagePart(
         role=ASSISTANT,
         kind=NOTICE if is_synthetic or entry.is_meta else TURN,
-        content=_joined(words),
-        thinking=_joined(thoughts),
+        content=joined(words),
+        thinking=joined(thoughts),
         tool_calls=tuple(calls),
         is_error=bool(entry.is_api_error_message),
         attachments=tuple(attachments),
@@ -143,18 +90,14 @@ def _assistant_parts(entry: Entry, aside: Aside) -> list[Part]:
     return [part, *results]
 
 
-def _joined(texts: Iterable[str], between: str = "\n\n") -> str:
-    return between.join([text for text in texts if text and not text.isspace()])
-
-
-def _user_parts(entry: Entry, aside: Aside) -> list[Part]:
+def _user_parts(entry: Entry, aside: Aside) -> list[MessagePart]:
     if entry.message is None:
         return []
     is_notice = _is_injected(entry)
     typed: list[str] = []
     injected: list[str] = []
     attachments: list[Attachment] = []
-    parts: list[Part] = []
+    parts: list[MessagePart] = []
     for block in _blocks(entry.message.content, aside):
         if block.type == "text":
             (injected if is_notice or _INJECTED.match(block.text) else typed).append(block.text)
@@ -164,14 +107,16 @@ def _user_parts(entry: Entry, aside: Aside) -> list[Part]:
             attachments += _attached(block, aside)
     kind = COMPACTION if entry.is_compact_summary else NOTICE
     pictures = tuple(attachments)
-    notice = Part(
+    notice = MessagePart(
         role=USER,
         kind=kind,
         key="notice",
-        content=_joined(injected),
+        content=joined(injected),
         attachments=pictures if is_notice else (),
     )
-    turn = Part(role=USER, key="said", content=_joined(typed), attachments=() if is_notice else pictures)
+    turn = MessagePart(
+        role=USER, key="said", content=joined(typed), attachments=() if is_notice else pictures
+    )
     parts += [part for part in (notice, turn) if not part.is_empty]
     if parts:
         parts[0] = msgspec.structs.replace(parts[0], key="")
@@ -192,7 +137,7 @@ def _is_foreign(origin: Origin | None) -> bool:
     return origin is not None and (origin.kind in _FOREIGN_ORIGINS or origin.sender_task_id is not None)
 
 
-def _result_part(block: Block, aside: Aside, *, key: str) -> Part:
+def _result_part(block: Block, aside: Aside, *, key: str) -> MessagePart:
     """The answer to one call. It is kept when it is empty: the call was answered."""
     words: list[str] = []
     attachments: list[Attachment] = []
@@ -204,7 +149,7 @@ def _result_part(block: Block, aside: Aside, *, key: str) -> Part:
             attachments += _attached(one, aside)
         elif one.tool_name:
             words.append(one.tool_name)
-    return Part(
+    return MessagePart(
         role=TOOL,
         key=key,
         content="\n".join(words),
@@ -216,31 +161,15 @@ def _result_part(block: Block, aside: Aside, *, key: str) -> Part:
 
 def _attached(block: Block, aside: Aside) -> Iterator[Attachment]:
     """The picture or document of a block, if its bytes are in it."""
-    source = _plain(block.source, aside)
+    source = aside.plain(block.source)
     if not isinstance(source, dict) or not isinstance(source.get("data"), str):
         return
-    media_type = source.get("media_type")
-    body = source["data"].encode() if source.get("type") == "text" else _from_base64(source["data"], aside)
-    blob = Blob(
-        sha256=hashlib.sha256(body).hexdigest(),
-        body=body,
-        media_type=media_type if isinstance(media_type, str) else "",
-    )
-    aside.blobs.append(blob)
-    yield Attachment(sha256=blob.sha256, media_type=blob.media_type, name=block.title or "", size=len(body))
+    data, media_type = source["data"], source.get("media_type")
+    body = data.encode() if source.get("type") == "text" else aside.from_base64(data)
+    yield aside.attach(body, media_type if isinstance(media_type, str) else "", block.title or "")
 
 
-def _from_base64(text: str, aside: Aside) -> bytes:
-    """The bytes of `text`; as many of them as there are, where its end is missing."""
-    try:
-        return binascii.a2b_base64(text + "=" * (-len(text) % 4))
-    except (binascii.Error, ValueError) as error:
-        aside.repairs.append(f"an attachment that is not whole base64 ({error})")
-    kept = re.sub(r"[^A-Za-z0-9+/]", "", text)
-    return binascii.a2b_base64(kept[: len(kept) // 4 * 4])
-
-
-def _system_parts(entry: Entry) -> list[Part]:
+def _system_parts(entry: Entry) -> list[MessagePart]:
     """What the program told: an error, a compaction, the output of a local command."""
     if entry.subtype in _NO_WORDS:
         return []
@@ -251,7 +180,7 @@ def _system_parts(entry: Entry) -> list[Part]:
     if not content.strip():
         return []
     extra = {"subtype": entry.subtype} if entry.subtype else {}
-    return [Part(role=SYSTEM, kind=NOTICE, content=content, is_error=is_error, extra=extra)]
+    return [MessagePart(role=SYSTEM, kind=NOTICE, content=content, is_error=is_error, extra=extra)]
 
 
 def _error_text(error: Raw) -> str:
@@ -264,10 +193,10 @@ def _error_text(error: Raw) -> str:
             if isinstance(one.get("message"), str) and one["message"]:
                 return str(one["message"])
             waiting += one.values()
-    return _encode(plain).decode() if plain else ""
+    return encode(plain).decode() if plain else ""
 
 
-def _enclosed_parts(entry: Entry, aside: Aside) -> list[Part]:
+def _enclosed_parts(entry: Entry, aside: Aside) -> list[MessagePart]:
     """An attachment line: a prompt typed while the agent worked, or what the model was shown beside one."""
     enclosed = decoded(entry.attachment, Enclosed)
     if enclosed is None:
@@ -275,43 +204,43 @@ def _enclosed_parts(entry: Entry, aside: Aside) -> list[Part]:
     extra = {"attachment": enclosed.type}
     if enclosed.type == "queued_command":
         blocks = _blocks(enclosed.prompt, aside)
-        content = _joined(block.text for block in blocks)
+        content = joined(block.text for block in blocks)
         attachments = [
             one for block in blocks if block.source is not NOTHING for one in _attached(block, aside)
         ]
         is_notice = _INJECTED.match(content) or enclosed.is_meta or _is_foreign(enclosed.origin)
         kind = NOTICE if is_notice else TURN
-        part = Part(role=USER, kind=kind, content=content, attachments=tuple(attachments), extra=extra)
+        part = MessagePart(role=USER, kind=kind, content=content, attachments=tuple(attachments), extra=extra)
     else:
         words = _enclosed_words(enclosed, aside)
-        part = Part(role=USER, kind=NOTICE, content=words, extra=extra)
+        part = MessagePart(role=USER, kind=NOTICE, content=words, extra=extra)
     return [] if part.is_empty else [part]
 
 
 def _enclosed_words(enclosed: Enclosed, aside: Aside) -> str:
     """The words that a person or a hook put there; what the program lists for itself has none."""
     if enclosed.type == "hook_additional_context":
-        content = _plain(enclosed.content, aside)
+        content = aside.plain(enclosed.content)
         texts = content if isinstance(content, list) else [content]
-        return _joined(one for one in texts if isinstance(one, str))
+        return joined(one for one in texts if isinstance(one, str))
     if enclosed.type == "hook_blocking_error":
-        error = _plain(enclosed.blocking_error, aside)
+        error = aside.plain(enclosed.blocking_error)
         return str(error.get("blockingError") or "") if isinstance(error, dict) else ""
     if enclosed.type == "edited_text_file":
-        return _joined([enclosed.filename, enclosed.snippet], "\n") if enclosed.snippet else ""
+        return joined([enclosed.filename, enclosed.snippet], "\n") if enclosed.snippet else ""
     if enclosed.type == "file":
-        content = _plain(enclosed.content, aside)
+        content = aside.plain(enclosed.content)
         inside = content.get("file") if isinstance(content, dict) else None
         text = inside.get("content") if isinstance(inside, dict) else None
-        return _joined([enclosed.filename, text], "\n") if isinstance(text, str) else ""
+        return joined([enclosed.filename, text], "\n") if isinstance(text, str) else ""
     return ""
 
 
-def _bare_tool_parts(entry: Entry, aside: Aside) -> list[Part]:
+def _bare_tool_parts(entry: Entry, aside: Aside) -> list[MessagePart]:
     """A call or a result that is a line of its own, as the first versions wrote them."""
     if entry.type == "tool_use":
-        call = ToolCall(id=entry.uuid, tool_name=entry.name, arguments_json=_plain(entry.input, aside))
-        return [Part(role=ASSISTANT, tool_calls=(call,))]
-    output = _plain(entry.output, aside)
-    content = output if isinstance(output, str) else _encode(output).decode()
-    return [Part(role=TOOL, content=content, tool_name=entry.name)]
+        call = ToolCall(id=entry.uuid, tool_name=entry.name, arguments_json=aside.plain(entry.input))
+        return [MessagePart(role=ASSISTANT, tool_calls=(call,))]
+    output = aside.plain(entry.output)
+    content = output if isinstance(output, str) else encode(output).decode()
+    return [MessagePart(role=TOOL, content=content, tool_name=entry.name)]

@@ -12,22 +12,28 @@ from typing import Any, NamedTuple
 
 from msgspec import Raw
 
+from raddle.actions.importing.bounded import keep_first
 from raddle.actions.importing.claude_code_agents import Agents
 from raddle.actions.importing.claude_code_facts import Facts, be_active, see_leaf, type_title
 from raddle.actions.importing.claude_code_flow import Flow
-from raddle.actions.importing.claude_code_lines import Entry, Sidecar, decoded
-from raddle.actions.importing.claude_code_replays import Replays
+from raddle.actions.importing.claude_code_lines import Entry, Sidecar, blocks_of
 from raddle.actions.importing.claude_code_tree import Spot, Tangle
-from raddle.actions.importing.claude_code_turns import ASSISTANT, TOOL, Aside, Part, parts_of
+from raddle.actions.importing.claude_code_turns import parts_of
+from raddle.actions.importing.fitting import NOTHING, decoded, plain_of
 from raddle.actions.importing.importer import Anchor, Links, Lookup, SourceName, message_id_of
-from raddle.model.clock import format_time
-from raddle.model.threads.message import NOTICE, Message, ToolCall, Usage
+from raddle.actions.importing.parts import ASSISTANT, TOOL, Aside, MessagePart
+from raddle.actions.importing.replays import Replays, digest_of
+from raddle.actions.importing.timestamps import as_ts
+from raddle.model.clock import parse_time
+from raddle.model.threads.carried import carried_message
+from raddle.model.threads.message import NOTICE, TURN, Message, ToolCall, Usage
 
 AGENT = "claude-code"
 PROVIDER = "anthropic"
 
 _CALLS = 128
 _SILENT = 32
+_REPLAYED = 384
 
 
 class Call(NamedTuple):
@@ -53,7 +59,7 @@ class Weaver:
         self.tangle = Tangle(is_sidechain=is_part)
         self.flow = Flow(lookup)
         self.agents = Agents(links)
-        self.replays = Replays()
+        self.replays = Replays(_REPLAYED)
         self.facts = Facts()
         self.silent: dict[str, str] = {}
         """API id -> uuid of its first line, while none of its lines said anything."""
@@ -68,10 +74,10 @@ class Weaver:
 
     def turn(self, entry: Entry, line: bytes, at: int | None) -> None:
         """A line that may have words. `at`: its time in microseconds."""
+        if entry.raddle is not NOTHING and not self._is_part and self._take_back(entry):
+            return
         is_known = self.tangle.spot_of(entry.uuid) is not None
-        if (at is not None or entry.uuid) and self.replays.is_copy(
-            entry.type, at, entry.uuid, content_of(entry)
-        ):
+        if (at is not None or entry.uuid) and self.replays.is_copy(_digest(entry, at), at):
             if not is_known:
                 self.tangle.remember(entry.uuid, self.tangle.tip(self._strand(entry, None, at)))
             return
@@ -90,6 +96,23 @@ class Weaver:
             if at is not None:
                 be_active(self.facts, at)
 
+    def _take_back(self, entry: Entry) -> bool:
+        """A line that raddle wrote: the message it carries is what it was. False where it carries none."""
+        message = carried_message(plain_of(entry.raddle)[0], _first_text(entry))
+        if message is None:
+            return False
+        if self.replays.is_copy(digest_of(f"raddle {message.id} ", NOTHING), None):
+            return True
+        at = parse_time(message.ts)
+        is_typed = message.role == "user" and message.kind == TURN and not message.is_sidechain
+        spot = self.tangle.stand(message, at=at, is_typed=is_typed)
+        self.flow.put(message)
+        self._see_calls(message.tool_calls, spot.strand, message.id, self.tangle.clock)
+        self.tangle.remember(entry.uuid, spot)
+        if at is not None:
+            be_active(self.facts, at)
+        return True
+
     def pass_over(self, entry: Entry) -> None:
         """A line without words: what names it as parent stands where it stands."""
         if not entry.uuid:
@@ -103,7 +126,7 @@ class Weaver:
         tangle.remember(entry.uuid, spot)
         see_leaf(self.facts, entry.uuid)
 
-    def _add(self, entry: Entry, part: Part, line: bytes, at: int | None) -> Spot | None:
+    def _add(self, entry: Entry, part: MessagePart, line: bytes, at: int | None) -> Spot | None:
         """One part; the spot after it, None where it makes no message."""
         said = entry.message
         if said is not None and said.id and part.role == ASSISTANT:
@@ -117,7 +140,7 @@ class Weaver:
         self._see_calls(part.tool_calls, spot.strand, message.id, self.tangle.clock)
         return spot
 
-    def _add_api_part(self, entry: Entry, part: Part, api_id: str, at: int | None) -> Spot | None:
+    def _add_api_part(self, entry: Entry, part: MessagePart, api_id: str, at: int | None) -> Spot | None:
         """One more part of an API message, or its first."""
         if self.flow.is_growing(api_id):
             strand = self._strand(entry, None, at)
@@ -126,7 +149,7 @@ class Weaver:
                 self._see_calls(part.tool_calls, strand, message.id, message.order if part.tool_calls else 0)
             return self.tangle.tip(strand)
         if part.is_empty:
-            _keep(self.silent, api_id, entry.uuid, _SILENT)
+            keep_first(self.silent, api_id, entry.uuid, _SILENT)
             return None
         spot, message = self._place(entry, part, self.silent.pop(api_id, entry.uuid), at)
         self.flow.begin(api_id, spot.strand, message)
@@ -136,10 +159,10 @@ class Weaver:
     def _see_calls(self, calls: tuple[ToolCall, ...], strand: int, message_id: str, seq: int) -> None:
         for call in calls:
             if call.id:
-                _keep(self.calls, call.id, Call(call.tool_name, strand), _CALLS)
+                keep_first(self.calls, call.id, Call(call.tool_name, strand), _CALLS)
                 self.agents.see_call(call, Anchor(message_id, seq))
 
-    def _place(self, entry: Entry, part: Part, uuid: str, at: int | None) -> tuple[Spot, Message]:
+    def _place(self, entry: Entry, part: MessagePart, uuid: str, at: int | None) -> tuple[Spot, Message]:
         """A new message at the place where `entry` puts it."""
         tangle = self.tangle
         number = self._strand(entry, part, at)
@@ -161,7 +184,7 @@ class Weaver:
             branch_id=stand.branch_id,
             role=part.role,
             content=part.content,
-            ts="" if at is None else _as_ts(entry.timestamp, at),
+            ts="" if at is None else as_ts(entry.timestamp, at),
             seq=None if stand.seq == at else stand.seq,
             rev=1 if part.content or part.role != TOOL or part.attachments else 0,
             tool_calls=part.tool_calls,
@@ -179,7 +202,7 @@ class Weaver:
         )
         return stand.spot, message
 
-    def _type(self, entry: Entry, part: Part, number: int) -> None:
+    def _type(self, entry: Entry, part: MessagePart, number: int) -> None:
         """A person typed on a strand: a later line with the same parent is that person typing again."""
         if isinstance(entry.parent_uuid, str):
             spot = self.tangle.spot_of(entry.parent_uuid)
@@ -187,7 +210,7 @@ class Weaver:
                 self.tangle.anchor(entry.parent_uuid, self.tangle.tip(number))
         type_title(self.facts, part.content)
 
-    def _strand(self, entry: Entry, part: Part | None, at: int | None) -> int:
+    def _strand(self, entry: Entry, part: MessagePart | None, at: int | None) -> int:
         """The strand that a line, or a part of it, goes on."""
         tangle = self.tangle
         if self._is_part:
@@ -217,7 +240,7 @@ class Weaver:
             return self.tangle.side
         return self.tangle.fork(spot.message_id if spot is not None else "", is_sidechain=True)
 
-    def _start_sidechain(self, number: int, entry: Entry, part: Part) -> dict[str, Any]:
+    def _start_sidechain(self, number: int, entry: Entry, part: MessagePart) -> dict[str, Any]:
         """Hang a sub-agent's first message on the call that started it; what is known of the sub-agent."""
         sidecar = (decoded(self._source.sidecar, Sidecar) if self._is_part else None) or Sidecar()
         agent_id = entry.agent_id or (agent_id_in(self._source.name) if self._is_part else "")
@@ -232,11 +255,11 @@ class Weaver:
         known = {"agent_id": agent_id, "agent_type": sidecar.agent_type, "description": sidecar.description}
         return {name: value for name, value in known.items() if value}
 
-    def _id(self, entry: Entry, part: Part, uuid: str) -> str:
+    def _id(self, entry: Entry, part: MessagePart, uuid: str) -> str:
         """The id of the message that `part` begins."""
         parts = [part.key] if part.key else []
         if uuid:
-            if uuid == entry.uuid and self.tangle.spot_of(uuid) is not None:  # came before, with other words
+            if uuid == entry.uuid and self.tangle.has_met(uuid):  # came before, with other words
                 what = f"{entry.type} {entry.timestamp} ".encode(errors="replace")
                 parts.append(_hash(what + bytes(content_of(entry))))
             return message_id_of(AGENT, uuid, *parts)
@@ -263,11 +286,17 @@ def content_of(entry: Entry) -> Raw:
     return entry.output if entry.type == "tool_result" else entry.content
 
 
-def _as_ts(text: str, at: int) -> str:
-    """`at` as text; nearly every timestamp is that text already, but for three digits."""
-    if len(text) == 24 and text[10] == "T" and text[19] == "." and text[17:19] < "60" and text[23] == "Z":
-        return f"{text[:23]}000Z"
-    return format_time(at)
+def _first_text(entry: Entry) -> str:
+    """The text of a line that raddle wrote, which has one."""
+    found, _ = blocks_of(content_of(entry))
+    if isinstance(found, str):
+        return found
+    return next((block.text for block in found if block.type == "text"), "")
+
+
+def _digest(entry: Entry, at: int | None) -> int:
+    """What a copy of the line has too, under another uuid; without a time, only one of the same uuid is a copy."""
+    return digest_of(f"{entry.type} {entry.uuid if at is None else at} ", content_of(entry))
 
 
 def _hash(data: bytes | Raw) -> str:
@@ -285,10 +314,3 @@ def _usage_of(entry: Entry) -> Usage | None:
         cache_write_tokens=count.cache_creation_input_tokens,
         cost_usd=entry.cost_usd,
     )
-
-
-def _keep(kept: dict[str, Any], key: str, value: Any, most: int) -> None:
-    """Remember the first of a key, and forget the oldest past the bound."""
-    kept.setdefault(key, value)
-    if len(kept) > most:
-        del kept[next(iter(kept))]

@@ -10,9 +10,10 @@ the same messages, because whatever a reader gives is joined into the thread by 
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct, field
 
@@ -36,19 +37,30 @@ class Home(Struct, frozen=True, kw_only=True):
 
     `variables`: (environment variable, path below the folder it names), tried first. `folders`: where they
     lie otherwise, `~` for the home. `patterns`: globs below either. `sidecar`: suffix that, in the place of
-    the session file's own, names the small file beside it.
+    the session file's own, names the small file beside it. `companions`: names of small files in the folders around
+    a session's, the nearest one of each. `collections`: names, below either, of what holds many
+    sessions (`collection.py`).
     """
 
     variables: tuple[tuple[str, str], ...] = ()
     folders: tuple[str, ...]
     patterns: tuple[str, ...]
     suffix: str = ".jsonl"
+    other_suffixes: tuple[str, ...] = ()
     sidecar: str = ""
+    companions: tuple[str, ...] = ()
+    collections: tuple[str, ...] = ()
+
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        """How the names of its files may end."""
+        return (self.suffix, *self.other_suffixes)
 
 
 class SourceName(Struct, frozen=True, kw_only=True):
     """What is known of a file before it is read: its name, and the names of the folders around it, outermost
-    first, from the agent's own folder on. `sidecar`: the bytes of the small file beside it, if there is one.
+    first, from the agent's own folder on. `sidecar`: the bytes of the small file beside it, if there is one;
+    `companions`: those of the small files around it, by name.
 
     Identity comes from content. A name decides only what the content leaves open.
     """
@@ -56,6 +68,7 @@ class SourceName(Struct, frozen=True, kw_only=True):
     name: str
     folders: tuple[str, ...] = ()
     sidecar: bytes = b""
+    companions: dict[str, bytes] = {}
 
 
 class Place(Struct, frozen=True, kw_only=True):
@@ -63,10 +76,12 @@ class Place(Struct, frozen=True, kw_only=True):
 
     `is_part`: a sub-agent's file, read with the `Links` of the files before it.
     `session` groups, it is not yet the identity: that is what `Ending.session_id` says.
+    `other_agent`: who wrote it, where its first bytes show that it was not this importer's agent.
     """
 
     session: str
     is_part: bool = False
+    other_agent: str = ""
 
 
 class Anchor(Struct, frozen=True, array_like=True):
@@ -195,6 +210,19 @@ class Importer(Protocol):
 
     def links(self, state: bytes) -> Links | None:
         """The links that a `state` remembers; None where it is not a state of this version."""
+
+
+@runtime_checkable
+class NamesWorkspace(Protocol):
+    """An importer whose sessions name their workspace otherwise than in a record's own `cwd`."""
+
+    def workspace(self, source: SourceName, lines: Iterable[bytes]) -> str:
+        """The workspace of a file, by its first lines and what lies around it; empty where nothing tells it."""
+
+
+def prompt_digest(prompt: str) -> str:
+    """What a prompt is known by in `Links.prompts`: the call has it, and the sub-agent's first line."""
+    return hashlib.blake2b(prompt.strip().encode(errors="replace"), digest_size=8).hexdigest()
 
 
 def thread_id_of(agent: str, session_id: str, header_time: int | None = None) -> str:

@@ -5,12 +5,19 @@ Owns the marks by which a foreign file is named, so that an importer can say wha
 
 from __future__ import annotations
 
+import re
 from typing import Any
+
+import msgspec
+
+_FIELD = re.compile(rb'^[ \t]{1,4}"(\w+)" ?:', re.MULTILINE)
+_PRINTED = re.compile(rb"\s*\{\s*\n")
 
 _KEYS: tuple[tuple[str, frozenset[str]], ...] = (
     ("gemini-cli", frozenset(("sessionId", "projectHash", "messages"))),
     ("gemini-cli", frozenset(("sessionId", "projectHash", "startTime"))),
     ("chatgpt", frozenset(("mapping", "current_node"))),
+    ("chatgpt", frozenset(("conversation_id", "current_node"))),
     ("claude-ai", frozenset(("uuid", "chat_messages"))),
     ("continue", frozenset(("sessionId", "history", "workspaceDirectory"))),
     ("amp", frozenset(("id", "v", "messages", "created"))),
@@ -30,3 +37,13 @@ def agent_of(value: Any) -> str:
     if kind == "session" and "version" in value and "cwd" in value:
         return "pi"
     return next((agent for agent, keys in _KEYS if keys <= value.keys()), "")
+
+
+def agent_of_head(head: bytes) -> str:
+    """The agent that wrote a file which begins like this, by its first record; empty where that cannot be told."""
+    if _PRINTED.match(head):
+        return agent_of({name.decode(): "" for name in _FIELD.findall(head)})
+    try:
+        return agent_of(msgspec.json.decode(head.partition(b"\n")[0]))
+    except (msgspec.DecodeError, RecursionError):
+        return ""

@@ -5,11 +5,15 @@ Owns the list: `raddle import` knows an agent exactly when it stands here.
 
 from __future__ import annotations
 
+from raddle.actions.importing.chatgpt import ChatGPT
 from raddle.actions.importing.claude_code import ClaudeCode
+from raddle.actions.importing.codex import Codex
+from raddle.actions.importing.gemini_cli import GeminiCli
 from raddle.actions.importing.importer import Importer
+from raddle.actions.importing.opencode import OpenCode
 from raddle.model.errors import NotFound
 
-IMPORTERS: tuple[Importer, ...] = (ClaudeCode(),)
+IMPORTERS: tuple[Importer, ...] = (Codex(), ClaudeCode(), GeminiCli(), OpenCode(), ChatGPT())
 """In the order in which they are tried and told."""
 
 

@@ -13,7 +13,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from raddle.actions.importing.run_plan import FileProblem, LeftOut, Plan, Segment, SessionPlan, SourceEntry
-from raddle.actions.importing.source_reading import FileRead
+from raddle.actions.importing.source_reading import FileRead, SourceError
 from raddle.model.errors import RaddleError
 
 BATCH_BYTES = 48 << 20
@@ -159,6 +159,9 @@ class _Run:
         for session in sessions:
             try:
                 converted = self._desk.join(session)
+            except SourceError as error:
+                problem = error.problem_of(session.files[0].path)
+                converted = Converted(plan=session, thread_id="", problems=(problem,))
             except RaddleError as error:
                 problem = FileProblem(path=session.files[0].path, reason=f"{error.message} ({error.hint})")
                 converted = Converted(plan=session, thread_id="", problems=(problem,))

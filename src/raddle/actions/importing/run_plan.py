@@ -54,6 +54,10 @@ class SourceFile(Struct, frozen=True, kw_only=True):
     """False for a sub-agent's file, which is read after its session's main file."""
     root: str = "/"
     workspace: str = ""
+    collection: str = ""
+    """The path of the file that holds it with others; empty where it is a file of its own."""
+    where: str = ""
+    """Where it is found in its collection, as that says itself."""
 
 
 class SourceEntry(Struct, frozen=True, kw_only=True):

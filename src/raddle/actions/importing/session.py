@@ -128,7 +128,7 @@ class _Reading:
             read, ending = self._read(file, given)
         except SourceError as error:
             self._sink.drop_segment()
-            self._problems.append(FileProblem(path=file.path, reason=error.message))
+            self._problems.append(error.problem_of(file.path))
             return
         self._told = ending.links if self._told is None else ending.links.joined(self._told)
         self._thread_id = self._thread_id or ending.thread_id
@@ -170,7 +170,7 @@ class _Reading:
 
     def _read(self, file: SourceFile, given: Links | None) -> tuple[FileRead, Ending]:
         entry, state = self._sources.known(file.path) or (None, b"")
-        source = self._sources.open(file.path)
+        source = self._sources.open(file)
         try:
             goes_on = entry is not None and source.grew_from(entry)
             name = self._sources.name_of(file)
@@ -182,6 +182,7 @@ class _Reading:
                     return read, ending
                 end = _end_of(read)  # so that the bytes kept are the same, should it grow meanwhile
             self._check_size(file)
+            goes_on = goes_on and source.is_repeatable
             generation = 0 if entry is None else entry.generation + (not goes_on)
             reader = self._importer.open(name, links=given, lookup=self._lookup)
             start_of_new = entry.read_to if entry is not None and goes_on else 0
@@ -214,7 +215,7 @@ class _Reading:
         entry = read.entry if read is not None else (self._sources.known(file.path) or (None, b""))[0]
         assert entry is not None
         try:
-            source = self._sources.open(file.path)
+            source = self._sources.open(file)
             try:
                 reader = self._importer.open(self._sources.name_of(file), links=told, lookup=self._lookup)
                 again = Pass(reader, source, file, entry.generation, None)
@@ -222,7 +223,7 @@ class _Reading:
             finally:
                 source.close()
         except SourceError as error:
-            self._problems.append(FileProblem(path=file.path, reason=error.message))
+            self._problems.append(error.problem_of(file.path))
             return early._replace(given=told)
         self._told = ending.links if self._told is None else ending.links.joined(self._told)
         self._registers.extend(ending.registers)

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 from msgspec import Struct
 
 from raddle.actions.importing.importer import Ending, Problem, Reader, SourceName, Taken
-from raddle.actions.importing.run_plan import Segment, SourceEntry, SourceFile
+from raddle.actions.importing.run_plan import FileProblem, Segment, SourceEntry, SourceFile
 from raddle.model.errors import StorageError
 
 KeepBytes = Callable[[bytes], None]
@@ -22,9 +22,19 @@ Known = Callable[[str], tuple[SourceEntry, bytes] | None]
 
 
 class SourceError(StorageError):
-    """A file of another agent cannot be read: it costs itself, not the import."""
+    """A file of another agent cannot be read, for a `reason`: it costs itself, not the import."""
 
     code = "unreadable_source"
+
+    def __init__(self, path: str, reason: str, hint: str = "") -> None:
+        super().__init__(f"cannot read {path}: {reason}", hint)
+        self.path = path
+        self.reason = reason
+
+    def problem_of(self, path: str) -> FileProblem:
+        """What it is to the file `path`, which is named once: the error may be of one that lies beside it."""
+        reason = f"it cannot be read: {self.reason}" if self.path == path else self.message
+        return FileProblem(path=path, reason=reason)
 
 
 class Lines(Struct, frozen=True):
@@ -56,6 +66,11 @@ class Tail(Struct, frozen=True):
 class OpenSource(Protocol):
     """A source file, open for reading; SourceError where that fails."""
 
+    @property
+    def is_repeatable(self) -> bool:
+        """Does a reading from the start give again what was read before, where that still stands? If not, what it
+        gives later on is what changed meanwhile, and a reading from the start is another generation."""
+
     def grew_from(self, entry: SourceEntry) -> bool:
         """Does what was read before still stand there?"""
 
@@ -78,7 +93,7 @@ class Sources(NamedTuple):
     """How files are reached: what is told of one before its first byte, its bytes, what is known of it."""
 
     name_of: Callable[[SourceFile], SourceName]
-    open: Callable[[str], OpenSource]
+    open: Callable[[SourceFile], OpenSource]
     known: Known
 
 

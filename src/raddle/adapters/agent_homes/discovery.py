@@ -9,18 +9,25 @@ from __future__ import annotations
 import os
 import stat as modes
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from raddle.actions.importing.importer import Home, Place, SourceName
 from raddle.actions.importing.run_plan import FileProblem, SourceEntry, SourceFile
 from raddle.actions.importing.source_reading import SourceError
-from raddle.adapters.agent_homes.source_bytes import first_bytes, first_lines, source_error
+from raddle.adapters.agent_homes.collections import COLLECTION_SUFFIXES, Listing, is_collection
+from raddle.adapters.agent_homes.source_bytes import COMPRESSED, first_bytes, first_lines, source_error
 from raddle.adapters.agent_homes.walking import Entry, Walk, problem_of
-from raddle.model.errors import NotFound
+from raddle.model.errors import NotFound, StorageError
 
 _HEAD_BYTES = 1 << 16
 _SIDECAR_BYTES = 1 << 16
+_COMPANION_BYTES = 1 << 20
+_FOLDERS_ABOVE = 5
+"""How far above a session's file its companions are looked for."""
 _LARGEST_INODE = (1 << 63) - 1
 """Some file systems use the 64th bit too; SQLite has no room for it."""
 
@@ -43,7 +50,7 @@ class Agent(Protocol):
 Environment = Callable[[str], str | None]
 """The value of an environment variable that names an agent's home."""
 
-WorkspaceOf = Callable[[str, Iterable[bytes]], str]
+WorkspaceOf = Callable[[str, SourceName, Iterable[bytes]], str]
 """The workspace that a file of that agent names in its first lines; empty where it is not asked for."""
 
 Found = Iterator[SourceFile | FileProblem]
@@ -51,14 +58,30 @@ Found = Iterator[SourceFile | FileProblem]
 
 def name_of(agent: Agent, file: SourceFile) -> SourceName:
     """What a reader is told of a file before its first byte; SourceError where what lies beside it is unreadable."""
+    if file.collection:
+        return SourceName(
+            name=file.session, folders=Path(file.collection).parent.relative_to(file.root).parts
+        )
     path = Path(file.path)
     beside = path.with_name(path.name.removesuffix(agent.home.suffix) + agent.home.sidecar)
     has_sidecar = bool(agent.home.sidecar) and os.path.lexists(beside)
-    return _name(path, file.root, first_bytes(str(beside), _SIDECAR_BYTES) if has_sidecar else b"")
+    sidecar = first_bytes(str(beside), _SIDECAR_BYTES) if has_sidecar else b""
+    return replace(_name(path, file.root), sidecar=sidecar, companions=_companions(agent, path))
 
 
-def _name(path: Path, root: str, sidecar: bytes = b"") -> SourceName:
-    return SourceName(name=path.name, folders=path.parent.relative_to(root).parts, sidecar=sidecar)
+def _name(path: Path, root: str) -> SourceName:
+    return SourceName(name=path.name.removesuffix(COMPRESSED), folders=path.parent.relative_to(root).parts)
+
+
+def _companions(agent: Agent, path: Path) -> dict[str, bytes]:
+    """The small files around a session's: of each name the nearest one."""
+    found = {}
+    for name in agent.home.companions:
+        around = (str(folder / name) for folder in path.parents[:_FOLDERS_ABOVE])
+        nearest = next(filter(os.path.lexists, around), None)
+        if nearest is not None:
+            found[name] = first_bytes(nearest, _COMPANION_BYTES)
+    return found
 
 
 class Discovery:
@@ -78,25 +101,72 @@ class Discovery:
         self._workspace_of = workspace_of
         self._left_alone = left_alone.stat() if left_alone is not None and left_alone.is_dir() else None
         self._seen: set[tuple[int, int]] = set()
+        self._agents: dict[str, Agent] = {}
+        self._listings: list[Listing] = []
 
     def in_homes(self, agents: Iterable[Agent], environment: Environment, user_home: Path) -> Found:
         """Every session file of these agents on this machine."""
-        for agent in agents:
+        for agent in self._searched(agents):
             for folder in _home_folders(agent.home, environment, user_home):
                 if isinstance(folder, FileProblem):
                     yield folder
                     continue
-                for pattern in agent.home.patterns:
-                    for one in Walk(left_alone=self._left_alone).find(str(folder), pattern):
-                        yield from self._placed(one, (agent,), str(folder))
+                yield from self._in_home(agent, folder)
+
+    def changed(
+        self, agents: Iterable[Agent], environment: Environment, user_home: Path, paths: Iterable[str]
+    ) -> Found:
+        """The same of these files alone, where they lie in one of the homes; those that are gone are passed over."""
+        paths = tuple(paths)
+        for agent in self._searched(agents):
+            for folder in _home_folders(agent.home, environment, user_home):
+                if isinstance(folder, FileProblem):
+                    continue
+                here = [path for path in paths if path.startswith(f"{folder}{os.sep}")]
+                for collection in agent.home.collections:
+                    whole = str(folder / collection)
+                    if any(path.startswith(whole) for path in here):
+                        yield from self._listed(agent.agent, whole, str(folder))
+                for entry in files_at(here):
+                    if _fits(entry.path, folder, agent.home.patterns):
+                        yield from self._placed(entry, (agent,), str(folder))
+
+    def homes(self, agents: Iterable[Agent], environment: Environment, user_home: Path) -> list[Path]:
+        """The folders of these agents that are there, each once."""
+        found = (_home_folders(agent.home, environment, user_home) for agent in agents)
+        return list(dict.fromkeys(one for each in found for one in each if isinstance(one, Path)))
+
+    def collections(self) -> list[SourceEntry]:
+        """What the ledger may note of the collections that were looked at, once their sessions are read."""
+        return [entry for listing in self._listings if (entry := listing.as_entry()) is not None]
+
+    def _searched(self, agents: Iterable[Agent]) -> tuple[Agent, ...]:
+        """The agents that are searched for now: a file is given to the one of them that wrote it."""
+        agents = tuple(agents)
+        self._agents = {agent.agent: agent for agent in agents}
+        return agents
+
+    def _in_home(self, agent: Agent, folder: Path) -> Found:
+        for pattern in agent.home.patterns:
+            for one in Walk(left_alone=self._left_alone, is_home=True).find(str(folder), pattern):
+                yield from self._placed(one, (agent,), str(folder))
+        for name in agent.home.collections:
+            if os.path.lexists(folder / name):
+                yield from self._listed(agent.agent, str(folder / name), str(folder))
+
+    def _listed(self, agent: str, path: str, root: str) -> Found:
+        """The sessions of a collection."""
+        listing = Listing(agent, path, root, self._known)
+        self._listings.append(listing)
+        yield from listing.files()
 
     def at(self, agents: Iterable[Agent], path: str) -> Found:
         """The session files at a path that a person named: one file, or all below a folder.
 
         NotFound where there is nothing that can be read.
         """
-        root = _expanded(path).absolute()
-        agents = tuple(agents)
+        root = _absolute(_expanded(path))
+        agents = self._searched(agents)
         count = 0
         for one in self._named(root, path, agents):
             for found in self._placed(one, agents, "/"):
@@ -113,15 +183,17 @@ class Discovery:
             else:
                 first_bytes(str(root), 1)
         except OSError as error:
-            told = source_error(error, str(root))
-            raise NotFound("readable file or folder", path, told.message) from error
+            raise _unreadable(path, source_error(error, str(root))) from error
         except SourceError as error:
-            raise NotFound("readable file or folder", path, error.message) from error
+            raise _unreadable(path, error) from error
         if not modes.S_ISDIR(status.st_mode):
             yield Entry(str(root), status)
             return
-        for suffix in dict.fromkeys(agent.home.suffix for agent in agents):
-            walk = Walk(left_alone=self._left_alone, follows=False)
+        suffixes = [suffix for agent in agents for suffix in agent.home.suffixes]
+        for suffix in dict.fromkeys(
+            (*suffixes, *(each + COMPRESSED for each in suffixes), *COLLECTION_SUFFIXES)
+        ):
+            walk = Walk(left_alone=self._left_alone)
             yield from walk.find(str(root), f"**/*{suffix}")
 
     def _placed(self, one: Entry | FileProblem, agents: Iterable[Agent], root: str) -> Found:
@@ -132,17 +204,32 @@ class Discovery:
         key = (one.stat.st_dev, one.stat.st_ino)
         if key in self._seen:
             return
+        holder = self._holder(one, agents)
+        if holder:
+            self._seen.add(key)
+            yield from self._listed(holder, one.path, root)
+            return
         for agent in agents:
-            if not one.path.endswith(agent.home.suffix):
+            if not one.path.removesuffix(COMPRESSED).endswith(agent.home.suffixes):
                 continue
             try:
                 found: SourceFile | FileProblem | None = self._place(agent, one, root)
             except SourceError as error:
-                found = FileProblem(path=one.path, reason=error.message)
+                found = error.problem_of(one.path)
             if found is not None:
                 self._seen.add(key)
                 yield found
                 return
+
+    def _holder(self, entry: Entry, agents: Iterable[Agent]) -> str:
+        """The agent that the file is a collection of; empty where it is none."""
+        before = self._known.get(entry.path)
+        if before is not None and before.session:
+            return ""
+        try:
+            return next((agent.agent for agent in agents if is_collection(agent.agent, entry.path)), "")
+        except SourceError:
+            return ""  # what is wrong with it is told when it is placed
 
     def _place(self, agent: Agent, entry: Entry, root: str) -> SourceFile | None:
         stat, before = entry.stat, self._known.get(entry.path)
@@ -154,12 +241,16 @@ class Discovery:
                 "",
             )
         else:
-            found = agent.place(_name(Path(entry.path), root), first_bytes(entry.path, _HEAD_BYTES))
+            path = Path(entry.path)
+            name = _name(path, root)
+            found = self._owner(agent, name, first_bytes(entry.path, _HEAD_BYTES))
             if found is None:
                 return None
-            place, owner = found, agent.agent
-            asks = self._workspace_of
-            workspace = "" if asks is None else asks(agent.agent, first_lines(entry.path))
+            agent, place = found
+            owner, asks, workspace = agent.agent, self._workspace_of, ""
+            if asks is not None:
+                name = replace(name, companions=_companions(agent, path))
+                workspace = asks(owner, name, first_lines(entry.path))
         return SourceFile(
             path=entry.path,
             agent=owner,
@@ -171,6 +262,57 @@ class Discovery:
             root=root,
             workspace=workspace,
         )
+
+    def _owner(self, agent: Agent, name: SourceName, head: bytes) -> tuple[Agent, Place] | None:
+        """The agent whose file it is, and its place there: another one's file may lie in the folder of this one."""
+        found = agent.place(name, head)
+        if found is None:
+            return None
+        other = self._agents.get(found.other_agent)
+        elsewhere = other.place(name, head) if other is not None else None
+        return (agent, found) if other is None or elsewhere is None else (other, elsewhere)
+
+
+def _unreadable(path: str, error: SourceError) -> NotFound:
+    return NotFound("readable file or folder", path, f"{error.reason}: {error.hint}")
+
+
+def _absolute(path: Path) -> Path:
+    """The same from the root; StorageError where it starts in a current folder that is gone."""
+    try:
+        return path.absolute()
+    except OSError as error:
+        raise StorageError("the current folder is gone", "go to one that is there, then try again") from error
+
+
+def files_at(paths: Iterable[str]) -> Iterator[Entry]:
+    """Those of the paths that are files, and all files in those that are folders: what was written into a new
+    folder before anybody watched it is told by nobody."""
+    for path in paths:
+        names = [path]
+        if os.path.isdir(path):  # noqa: PTH112
+            names = [os.path.join(top, name) for top, _, files in os.walk(path) for name in files]  # noqa: PTH118
+        for name in names:
+            try:
+                status = os.stat(name)  # noqa: PTH116
+            except OSError:
+                continue  # it went away again
+            if modes.S_ISREG(status.st_mode):
+                yield Entry(name, status)
+
+
+def _fits(path: str, folder: Path, patterns: Iterable[str]) -> bool:
+    """Would a search of `folder` have met the file?"""
+    parts = list(Path(path).relative_to(folder).parts)
+    return any(_matches(parts, pattern.split("/")) for pattern in patterns)
+
+
+def _matches(parts: list[str], pattern: list[str]) -> bool:
+    if not pattern or not parts:
+        return not pattern and not parts
+    if pattern[0] == "**":
+        return _matches(parts, pattern[1:]) or (len(parts) > 1 and _matches(parts[1:], pattern))
+    return fnmatchcase(parts[0], pattern[0]) and _matches(parts[1:], pattern[1:])
 
 
 def _expanded(path: str) -> Path:
@@ -188,14 +330,14 @@ def _home_folders(home: Home, environment: Environment, user_home: Path) -> Iter
         for folder in home.folders
     ]
     seen: set[str] = set()
-    for folder in named or usual:
+    for folder in map(_absolute, named or usual):
         real = os.path.realpath(folder)
         if real in seen:
             continue
         seen.add(real)
         try:
             if modes.S_ISDIR(folder.stat().st_mode):
-                yield folder.absolute()
+                yield folder
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:

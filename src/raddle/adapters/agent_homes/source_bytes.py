@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 from raddle.actions.importing.importer import MAX_LINE_BYTES
 from raddle.actions.importing.run_plan import HEAD_BYTES, SourceEntry
@@ -19,10 +21,14 @@ from raddle.actions.importing.source_reading import KeepBytes, Lines, SourceErro
 from raddle.adapters.files import storage_error
 
 CHUNK_BYTES = 1 << 20
+COMPRESSED = ".zst"
+"""How the name of a file ends that its agent has compressed; what stands before is its name."""
 
 
 class SourceBytes:
     """One file, open for reading."""
+
+    is_repeatable = True
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -88,6 +94,14 @@ class SourceBytes:
             keep(tail)
             yield Tail(tail)
 
+    def first(self, most: int) -> bytes:
+        """As many bytes of its beginning."""
+        return self._pread(0, most)
+
+    def chunks(self) -> Iterator[bytes]:
+        """All of it, piece by piece."""
+        return self._chunks(0, None)
+
     def _chunks(self, start: int, end: int | None) -> Iterator[bytes]:
         with contextlib.suppress(AttributeError, OSError):  # advice only; not every system or file takes it
             os.posix_fadvise(self._fd, start, 0, os.POSIX_FADV_SEQUENTIAL)
@@ -106,27 +120,74 @@ class SourceBytes:
             raise source_error(error, self.path) from error
 
 
+class CompressedBytes(SourceBytes):
+    """A file that its agent has compressed with zstd: its lines, and what they are known again by, are those of the
+    file as it was. Offsets are in what was compressed, so to go on somewhere is to begin anew and pass over.
+    """
+
+    def grew_from(self, entry: SourceEntry) -> bool:
+        """Does the part that was read before still stand there?"""
+        return self.head(entry.read_to) == entry.head and self.tail(entry.read_to) == entry.tail
+
+    def _chunks(self, start: int, end: int | None) -> Iterator[bytes]:
+        position = 0
+        try:
+            with _stream(self.path, os.dup(self._fd)) as file:
+                while (end is None or position < end) and (chunk := file.read(CHUNK_BYTES)):
+                    first, position = position, position + len(chunk)
+                    if position > start:
+                        yield chunk[max(start - first, 0) : None if end is None else end - first]
+        except OSError as error:
+            raise source_error(error, self.path) from error
+
+    def _pread(self, offset: int, size: int) -> bytes:
+        return b"".join(self._chunks(offset, offset + size)) if size else b""
+
+
+def open_file(path: str) -> SourceBytes:
+    """The bytes of the file at `path`, whether or not they are compressed there."""
+    return CompressedBytes(path) if path.endswith(COMPRESSED) else SourceBytes(path)
+
+
+@contextlib.contextmanager
+def _stream(path: str, fd: int) -> Iterator[IO[bytes]]:
+    """The bytes from the first on, as they were before they were compressed; closes `fd`."""
+    with open(fd, "rb") as file:
+        file.seek(0)
+        if not path.endswith(COMPRESSED):
+            yield file
+            return
+        import zstandard  # most homes hold nothing that is compressed  # noqa: PLC0415
+
+        try:
+            with zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True) as reader:
+                yield io.BufferedReader(reader)
+        except zstandard.ZstdError as error:
+            raise SourceError(
+                path, f"its compressed bytes are damaged ({error})", "decompress it by hand"
+            ) from error
+
+
 def source_error(error: OSError, path: str) -> SourceError:
     """What to raise for `error`: why another agent's file cannot be read."""
     told = storage_error(error, Path(path), "read")
-    return SourceError(told.message, told.hint)
+    shown = os.fsencode(Path(path)).decode(errors="replace")
+    return SourceError(path, told.message.removeprefix(f"cannot read {shown}: "), told.hint)
 
 
 def first_bytes(path: str, most: int) -> bytes:
     """As many bytes of the file's beginning; SourceError where it cannot be read."""
-    fd = _open(path)
+    file = open_file(path)
     try:
-        return os.pread(fd, most, 0)
-    except OSError as error:
-        raise source_error(error, path) from error
+        return file.first(most)
     finally:
-        os.close(fd)
+        file.close()
 
 
 def first_lines(path: str, longest: int = CHUNK_BYTES) -> Iterator[bytes]:
     """The file's lines, for somebody who looks for one near its beginning; longer ones in pieces of `longest`."""
     try:
-        with open(_open(path), "rb") as file:
+        with _stream(path, _open(path)) as file:
             while line := file.readline(longest):
                 yield line
     except OSError as error:
@@ -150,7 +211,7 @@ def _open(path: str) -> int:
         raise source_error(error, path) from error
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise SourceError(f"cannot read {path}: it is no ordinary file", "check the path")
+        raise SourceError(path, "it is no ordinary file", "check the path")
     return fd
 
 

@@ -1,0 +1,195 @@
+"""What a Codex session says about itself beside its messages: title, folder, repository, model, times.
+
+Owns which line a register of an imported thread comes from, and with which time. A register is written with
+the time its value began to hold, so that a session that merely grew writes nothing anew.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from raddle.actions.importing.codex_lines import Git, Payload
+from raddle.actions.importing.fitting import decoded
+from raddle.actions.importing.importer import Write
+from raddle.actions.importing.titles import title_from
+from raddle.model.clock import format_time, parse_time
+from raddle.model.threads.git_facts import slug
+
+TYPED, NAMED = range(1, 3)
+"""Where a title can come from; the greater one stays."""
+
+INDEX = "session_index.jsonl"
+"""The file in Codex's folder that holds the names people gave to sessions, one line each time."""
+
+_CWD = re.compile(r"<cwd>(.*?)</cwd>|Current working directory: (.*)")
+
+
+class Fact(Struct, array_like=True):
+    """A value and the time, in microseconds, since when it holds."""
+
+    value: str = ""
+    n: int = 0
+
+
+class Named(Struct, frozen=True, gc=False):
+    """A line of `INDEX`."""
+
+    id: str = ""
+    thread_name: str | None = None
+    updated_at: str | None = None
+
+
+class Facts(Struct, array_like=True):
+    """What is known so far; plain values, so that a state can hold it. Times in microseconds, 0: none yet."""
+
+    title: Fact = field(default_factory=Fact)
+    title_from: int = 0
+    workspace_root: Fact = field(default_factory=Fact)
+    cwd: Fact = field(default_factory=Fact)
+    version: Fact = field(default_factory=Fact)
+    provider: Fact = field(default_factory=Fact)
+    model: Fact = field(default_factory=Fact)
+    remote: Fact = field(default_factory=Fact)
+    branch: Fact = field(default_factory=Fact)
+    commit: Fact = field(default_factory=Fact)
+    first_branch: str = ""
+    first_commit: str = ""
+    first_git: int = 0
+    created: int = 0
+    active: int = 0
+    now: int = 0
+    """The greatest time of a line so far: a clock that steps back makes no later value an earlier write."""
+
+
+def tick(facts: Facts, at: int) -> None:
+    """A line was written at `at`."""
+    facts.now = max(facts.now, at)
+
+
+def see_header(facts: Facts, header: Payload, at: int) -> None:
+    """Take in a header of this session. `at`: its own time, or 0."""
+    tick(facts, at)
+    facts.created = facts.created or at
+    see_folder(facts, header.cwd)
+    _hold(facts.version, header.cli_version, facts.now)
+    _hold(facts.provider, header.model_provider, facts.now)
+    _hold(facts.model, header.model, facts.now)
+    if header.git is not None:
+        _see_git(facts, header.git)
+
+
+def _see_git(facts: Facts, git: Git) -> None:
+    _hold(facts.remote, slug(git.repository_url) if git.repository_url else None, facts.now)
+    _hold(facts.branch, git.branch, facts.now)
+    _hold(facts.commit, git.commit_hash, facts.now)
+    if not facts.first_git and (git.branch or git.commit_hash):
+        facts.first_branch, facts.first_commit = git.branch or "", git.commit_hash or ""
+        facts.first_git = facts.now or 1
+
+
+def see_folder(facts: Facts, cwd: str | None) -> None:
+    """The session works in `cwd` from now on."""
+    _hold(facts.cwd, cwd, facts.now)
+    if not facts.workspace_root.value:
+        _hold(facts.workspace_root, cwd, facts.now)
+
+
+def see_model(facts: Facts, model: str | None, provider: str | None = None) -> None:
+    """The model is this one from now on."""
+    _hold(facts.model, model, facts.now)
+    _hold(facts.provider, provider, facts.now)
+
+
+def see_context(facts: Facts, content: str) -> None:
+    """The context that the program injects names the folder; the first versions name it nowhere else."""
+    if not facts.cwd.value and (found := _CWD.search(content)) is not None:
+        see_folder(facts, (found[1] or found[2]).strip())
+
+
+def _hold(fact: Fact, value: str | None, n: int) -> None:
+    if value and value != fact.value:
+        fact.value, fact.n = value, max(n, fact.n + 1)
+
+
+def be_active(facts: Facts, at: int) -> None:
+    """Something was said at `at`."""
+    facts.created = facts.created or at
+    facts.active = max(facts.active, at)
+
+
+def type_title(facts: Facts, content: str) -> None:
+    """Take the title from what a person typed, if it is the first."""
+    if facts.title_from < TYPED:
+        _entitle(facts, TYPED, title_from(content))
+
+
+def name_title(facts: Facts, name: str) -> None:
+    """A person, or the program, gave the session a name."""
+    _entitle(facts, NAMED, title_from(name))
+
+
+def _entitle(facts: Facts, origin: int, title: str) -> None:
+    if title and title != facts.title.value:
+        facts.title = Fact(title, max(facts.now, facts.title.n + 1))
+    if title:
+        facts.title_from = origin
+
+
+def with_name_in(index: bytes, facts: Facts, session_id: str) -> Facts:
+    """The same, with the name that `INDEX` gives the session last, unless its own file gives a later one."""
+    for line in reversed(index.split(b"\n")):
+        found = decoded(line, Named) if session_id.encode() in line else None
+        if found is None or found.id != session_id or not (title := title_from(found.thread_name or "")):
+            continue
+        n = (parse_time(found.updated_at) if found.updated_at else None) or 0
+        if title == facts.title.value or (facts.title_from == NAMED and facts.title.n >= n):
+            return facts
+        return msgspec.structs.replace(facts, title=Fact(title, max(n, facts.title.n + 1)))
+    return facts
+
+
+def writes_of(facts: Facts, agent: str, session_id: str, *, is_part: bool) -> tuple[Write, ...]:
+    """The registers, at most one write a path. A part knows only whose it is, and when it was active."""
+    writes: list[Write] = [("source", facts.created, {"agent": agent, "session_id": session_id})]
+    if not is_part:
+        _add(writes, "created_at", facts.created, format_time(facts.created) if facts.created else None)
+        for path in ("title", "workspace_root", "cwd"):
+            fact: Fact = getattr(facts, path)
+            _add(writes, path, fact.n, fact.value)
+        _add(writes, "client_version", facts.version.n, facts.version.value)
+        _add(writes, "git_remote_url", facts.remote.n, facts.remote.value)
+        if facts.model.value:
+            n = max(facts.model.n, facts.provider.n)
+            model = {"provider": facts.provider.value or None, "model": facts.model.value}
+            _add(writes, "model", n, model)
+        _add_git(writes, facts)
+    if facts.active:
+        for path in ("updated_at", "last_activity_at"):
+            _add(writes, path, facts.active, format_time(facts.active))
+    return tuple(writes)
+
+
+def _add(writes: list[Write], path: str, n: int, value: Any) -> None:
+    if value:
+        writes.append((path, n, value))
+
+
+def _add_git(writes: list[Write], facts: Facts) -> None:
+    if not facts.first_git:
+        return
+    now = {
+        "git_branch": facts.branch.value or None,
+        "git_current_commit_sha": facts.commit.value or None,
+        "git_end_dirty": None,
+    }
+    first = {
+        "git_initial_branch": facts.first_branch or None,
+        "git_initial_commit_sha": facts.first_commit or None,
+        "git_start_dirty": None,
+    }
+    _add(writes, "git", max(facts.branch.n, facts.commit.n), now)
+    _add(writes, "git_initial", facts.first_git, first)

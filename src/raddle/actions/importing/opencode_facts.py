@@ -1,0 +1,115 @@
+"""What an OpenCode session says about itself beside its messages: title, folder, model, version, times.
+
+Owns which record a register of an imported thread comes from, and with which time. A register is written with the
+time its value began to hold, as far as that is told, so that a session that merely grew writes nothing anew.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from msgspec import Struct, field
+
+from raddle.actions.importing.importer import Write
+from raddle.actions.importing.opencode_lines import Line
+from raddle.actions.importing.titles import title_from
+from raddle.model.clock import format_time
+
+_UNTITLED = re.compile(r"(?:New|Child) session - \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\Z")
+
+
+class Fact(Struct, array_like=True):
+    """A value and the time, in microseconds, since when it holds."""
+
+    value: str = ""
+    n: int = 0
+
+
+class Facts(Struct, array_like=True):
+    """What is known so far; plain values, so that a state can hold it. Times in microseconds, 0: none yet."""
+
+    title: Fact = field(default_factory=Fact)
+    has_own_title: bool = False
+    """Is the title the agent's, and not the first words that were typed?"""
+    folder: Fact = field(default_factory=Fact)
+    cwd: Fact = field(default_factory=Fact)
+    version: Fact = field(default_factory=Fact)
+    provider: str = ""
+    model: Fact = field(default_factory=Fact)
+    created: int = 0
+    active: int = 0
+    now: int = 0
+    """The greatest time of a message so far: a clock that steps back makes no later value an earlier write."""
+
+
+def microseconds(milliseconds: float | None) -> int:
+    """The same time in microseconds; 0 where there is none, or none that a clock can show."""
+    if milliseconds is None or not 0 < milliseconds < 1e14:
+        return 0
+    return int(milliseconds) * 1000
+
+
+def see_header(facts: Facts, line: Line) -> None:
+    """Take in the header of the session itself."""
+    created = microseconds(line.time.created if line.time else None)
+    updated = max(created, microseconds(line.time.updated if line.time else None))
+    facts.created = facts.created or created
+    _hold(facts.folder, line.directory, created)
+    _hold(facts.cwd, line.directory, created)
+    _hold(facts.version, line.version, created)
+    if line.title and not _UNTITLED.match(line.title):
+        title = title_from(line.title)
+        if title:
+            _hold(facts.title, title, updated)
+            facts.has_own_title = True
+
+
+def see_message(facts: Facts, line: Line, provider: str, model: str, *, is_side: bool) -> None:
+    """Take in what a message says beside its words."""
+    time = line.info.time if line.info is not None else None
+    at = microseconds(time.created if time is not None else None)
+    end = microseconds(time.completed if time is not None else None)
+    facts.created = facts.created or at
+    facts.active = max(facts.active, at, end)
+    if is_side:
+        return
+    facts.now = max(facts.now, at)
+    if model and (provider, model) != (facts.provider, facts.model.value):
+        facts.provider, facts.model = provider, Fact(model, max(facts.now, facts.model.n + 1))
+    path = line.info.path if line.info is not None else None
+    _hold(facts.cwd, path if path is None or isinstance(path, str) else path.cwd, facts.now)
+
+
+def type_title(facts: Facts, content: str) -> None:
+    """Take the title from what a person typed, if it is the first and the agent gave none."""
+    if not facts.title.value:
+        _hold(facts.title, title_from(content), facts.now)
+
+
+def _hold(fact: Fact, value: str | None, n: int) -> None:
+    if value and value != fact.value:
+        fact.value, fact.n = value, max(n, fact.n + 1)
+
+
+def writes_of(facts: Facts, agent: str, session_id: str) -> dict[str, Write]:
+    """The registers, by path."""
+    writes: list[Write] = [("source", facts.created, {"agent": agent, "session_id": session_id})]
+    if facts.created:
+        writes.append(("created_at", facts.created, format_time(facts.created)))
+    _add(writes, "title", facts.title)
+    _add(writes, "workspace_root", facts.folder)
+    _add(writes, "cwd", facts.cwd)
+    _add(writes, "client_version", facts.version)
+    if facts.model.value:
+        value: dict[str, Any] = {"provider": facts.provider or None, "model": facts.model.value}
+        writes.append(("model", facts.model.n, value))
+    if facts.active:
+        at = format_time(facts.active)
+        writes += [("updated_at", facts.active, at), ("last_activity_at", facts.active, at)]
+    return {write[0]: write for write in writes}
+
+
+def _add(writes: list[Write], path: str, fact: Fact) -> None:
+    if fact.value:
+        writes.append((path, fact.n, fact.value))

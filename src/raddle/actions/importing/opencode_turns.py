@@ -1,0 +1,356 @@
+"""What one message of OpenCode says: its words, calls, results and files, as pieces that become messages.
+
+Owns which words a person typed and which the program put beside them, and what a piece is called (`key`): an
+answer to a call and a notice are messages of their own. Knows one line at a time; where a piece stands is decided
+elsewhere.
+"""
+
+from __future__ import annotations
+
+import binascii
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from raddle.actions.importing.fitting import NOTHING, decoded, encode, plain_of
+from raddle.actions.importing.importer import Blob
+from raddle.actions.importing.opencode_lines import (
+    About,
+    CallState,
+    Fault,
+    Line,
+    Part,
+    Started,
+    Task,
+    TokenCount,
+    Told,
+    text_of,
+)
+from raddle.model.threads.message import COMPACTION, NOTICE, TURN, Attachment, Message, ToolCall, Usage
+
+ASSISTANT, USER, TOOL = "assistant", "user", "tool"
+
+_WITHOUT_WORDS = frozenset("step-start step-finish snapshot patch agent retry compaction plan-patch".split())
+_STARTERS = frozenset(("task", "agent"))
+_STARTED = re.compile(r"(?:\btask_id: ?|<task id=\")(ses_[A-Za-z0-9_-]+)")
+_DATA_URL = re.compile(r"data:([^;,]*)((?:;[^;,]*)*),")
+
+
+class Piece(Struct, frozen=True, gc=False, kw_only=True):
+    """A message's worth of one line. `key` tells the pieces of a line apart; the first one's is empty. `at`:
+    milliseconds. `starts`: the session of the sub-agent that a call of it started -> the prompt."""
+
+    role: str
+    kind: str = TURN
+    key: str = ""
+    content: str = ""
+    thinking: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str = ""
+    tool_name: str = ""
+    is_error: bool = False
+    attachments: tuple[Attachment, ...] = ()
+    provider: str = ""
+    model: str = ""
+    usage: Usage | None = None
+    at: float | None = None
+    extra: dict[str, Any] = {}
+    starts: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Does it say nothing at all?"""
+        return not (self.content or self.thinking or self.tool_calls or self.attachments or self.tool_call_id)
+
+    @property
+    def is_typed(self) -> bool:
+        """Did a person type this?"""
+        return self.role == USER and self.kind == TURN
+
+
+class Aside(Struct):
+    """What comes off while a line is read: bytes to store as blobs, things to report."""
+
+    blobs: list[Blob] = field(default_factory=list)
+    repairs: list[str] = field(default_factory=list)
+    strangers: list[str] = field(default_factory=list)
+    """Types of parts that are not known."""
+
+
+def pieces_of(line: Line, aside: Aside) -> list[Piece]:
+    """The pieces of a message, the one that bears its name first; that one is empty where it says nothing yet."""
+    about = line.info or About()
+    for part in line.parts:
+        if part.unreadable is not None:
+            aside.repairs.append("a part that is no JSON")
+        elif part.type not in _WITHOUT_WORDS and part.type not in _READ:
+            aside.strangers.append(part.type)
+    if about.mended or any(part.mended for part in line.parts):
+        aside.repairs.append("JSON that is not quite that, and was mended")
+    if about.role == USER:
+        return _user_pieces(line, about, aside)
+    return _assistant_pieces(line, about, aside)
+
+
+_READ = frozenset(("text", "reasoning", "tool", "file", "subtask"))
+
+
+def first_words(line: Line) -> bytes:
+    """What tells two messages of one millisecond apart: how the first part begins it. A fork copies it; nothing
+    that happens later to a message changes it."""
+    if not line.parts:
+        return b""
+    part = line.parts[0]
+    said = part.text or part.prompt or part.url
+    return hashlib.sha256(f"{part.type}\0{said}".encode(errors="replace")).digest()
+
+
+def _user_pieces(line: Line, about: About, aside: Aside) -> list[Piece]:
+    typed: list[str] = []
+    shown: list[str] = []
+    attachments: list[Attachment] = []
+    files: list[str] = []
+    is_compaction = False
+    for part in line.parts:
+        if part.type == "text":
+            (shown if part.synthetic or part.ignored else typed).append(part.text)
+        elif part.type == "subtask":
+            typed.append(part.prompt)
+        elif part.type == "file":
+            _attach(part, attachments, files, aside)
+        is_compaction = is_compaction or part.type == "compaction"
+    at = about.time.created if about.time is not None else None
+    turn = Piece(
+        role=USER,
+        kind=COMPACTION if is_compaction else TURN,
+        content=_joined(typed),
+        attachments=tuple(attachments),
+        at=at,
+        extra={"files": files} if files else {},
+    )
+    notice = Piece(role=USER, kind=NOTICE, key="notice", content=_joined(shown), at=at)
+    if notice.is_empty:
+        return [turn]
+    return [replace(notice, key="")] if turn.is_empty else [turn, notice]
+
+
+def _assistant_pieces(line: Line, about: About, aside: Aside) -> list[Piece]:
+    words: list[str] = []
+    thoughts: list[str] = []
+    calls: list[ToolCall] = []
+    starts: list[tuple[str, str]] = []
+    attachments: list[Attachment] = []
+    files: list[str] = []
+    results: list[Piece] = []
+    for part in line.parts:
+        if part.type == "text":
+            words.append(part.text)
+        elif part.type == "reasoning":
+            thoughts.append(part.text)
+        elif part.type == "file":
+            _attach(part, attachments, files, aside)
+        elif part.type == "tool":
+            state = part.state or CallState()
+            call_id = part.call_id or f"call-{len(calls)}"
+            calls.append(ToolCall(id=call_id, tool_name=part.tool, arguments_json=_plain(state, aside)))
+            starts += _started_by(part.tool, state)
+            result = _result(part, state, call_id, aside)
+            if result is not None:
+                results.append(result)
+    content = _joined(words)
+    extra: dict[str, Any] = {"files": files} if files else {}
+    fault = decoded(about.error, Fault) if about.error != NOTHING else None
+    is_only_error = False
+    if fault is not None and fault.name:
+        extra = extra | {"error": fault.name}
+        is_only_error = not (content or thoughts or calls)
+        content = content or _fault_text(fault)
+    piece = Piece(
+        role=about.role or ASSISTANT,
+        kind=_kind_of(about, is_only_error=is_only_error),
+        content=content,
+        thinking=_joined(thoughts),
+        tool_calls=tuple(calls),
+        is_error=fault is not None,
+        attachments=tuple(attachments),
+        provider=about.provider_id or (about.model.provider_id if about.model else ""),
+        model=about.model_id or (about.model.model_id if about.model else ""),
+        usage=_usage(about, line.parts),
+        at=about.time.created if about.time is not None else None,
+        extra=extra,
+        starts=tuple(starts),
+    )
+    return [piece, *results]
+
+
+def _kind_of(about: About, *, is_only_error: bool) -> str:
+    if bytes(about.summary) == b"true":
+        return COMPACTION
+    return NOTICE if is_only_error else TURN
+
+
+def _joined(texts: Iterable[str]) -> str:
+    return "\n\n".join([text for text in texts if text and not text.isspace()])
+
+
+def _plain(state: CallState, aside: Aside) -> Any:
+    if state.input == NOTHING:
+        return None
+    value, repairs = plain_of(state.input)
+    aside.repairs += repairs
+    return value
+
+
+def _result(part: Part, state: CallState, call_id: str, aside: Aside) -> Piece | None:
+    """The answer to a call; None while there is none. It is kept when it is empty: the call was answered."""
+    is_error = state.status == "error"
+    if not is_error and state.output == NOTHING:
+        return None
+    attachments: list[Attachment] = []
+    files: list[str] = []
+    for one in state.attachments or ():
+        _attach(one, attachments, files, aside)
+    time = state.time
+    return Piece(
+        role=TOOL,
+        key=call_id,
+        content=text_of(state.error if is_error else state.output),
+        tool_call_id=call_id,
+        tool_name=part.tool,
+        is_error=is_error,
+        attachments=tuple(attachments),
+        at=None if time is None else time.start if time.end is None else time.end,
+        extra={"files": files} if files else {},
+    )
+
+
+def _started_by(tool: str, state: CallState) -> Iterator[tuple[str, str]]:
+    """(session of the sub-agent that this call started, or nothing; its prompt)."""
+    if tool not in _STARTERS:
+        return
+    task = decoded(state.input, Task) or Task()
+    started = decoded(state.metadata, Started) or Started()
+    session = started.session_id or started.old_session_id or ""
+    if not session and (named := _STARTED.search(text_of(state.output))) is not None:
+        session = named.group(1)
+    if session or task.prompt:
+        yield session, task.prompt
+
+
+def _fault_text(fault: Fault) -> str:
+    told = decoded(fault.data, Told)
+    return f"{fault.name}: {told.message}" if told is not None and told.message else fault.name
+
+
+def _usage(about: About, parts: list[Part]) -> Usage | None:
+    """The tokens of one message: of its steps together, where it tells of several, else its own."""
+    steps = [part.tokens for part in parts if part.type == "step-finish" and part.tokens is not None]
+    counts = steps if len(steps) > 1 or about.tokens is None else [about.tokens]
+    cost = decoded(about.cost, float)
+    if not cost and not any(_is_counted(count) for count in counts):
+        return None  # what a message says before its model has answered
+    return Usage(
+        input_tokens=_sum(count.input for count in counts),
+        output_tokens=_sum(map(_output_of, counts)),
+        cache_read_tokens=_sum(count.cache.read if count.cache else None for count in counts),
+        cache_write_tokens=_sum(count.cache.write if count.cache else None for count in counts),
+        cost_usd=cost,
+    )
+
+
+def _is_counted(count: TokenCount) -> bool:
+    return bool(count.input or count.output or (count.cache and (count.cache.read or count.cache.write)))
+
+
+def _output_of(count: TokenCount) -> float | None:
+    """With the thoughts: versions that tell a `total` count them apart from `output`."""
+    if count.total is None or count.output is None or not count.reasoning:
+        return count.output
+    cache = (count.cache.read or 0) + (count.cache.write or 0) if count.cache else 0
+    is_apart = (count.input or 0) + cache + count.output + count.reasoning <= count.total
+    return count.output + count.reasoning if is_apart else count.output
+
+
+def _sum(counts: Iterable[float | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return int(sum(known)) if known else None
+
+
+def _attach(part: Part, attachments: list[Attachment], files: list[str], aside: Aside) -> None:
+    """A file: its bytes where they are in the part, else where it lies."""
+    found = _DATA_URL.match(part.url)
+    if found is None:
+        if named := part.url or part.filename:
+            files.append(named)
+        return
+    data = part.url[found.end() :]
+    body = _from_base64(data, aside) if ";base64" in found.group(2) else _unquoted(data)
+    blob = Blob(
+        sha256=hashlib.sha256(body).hexdigest(), body=body, media_type=part.mime or found.group(1) or ""
+    )
+    aside.blobs.append(blob)
+    attachments.append(
+        Attachment(sha256=blob.sha256, media_type=blob.media_type, name=part.filename or "", size=len(body))
+    )
+
+
+def _from_base64(text: str, aside: Aside) -> bytes:
+    """The bytes of `text`; as many of them as there are, where its end is missing."""
+    try:
+        return binascii.a2b_base64(text + "=" * (-len(text) % 4))
+    except (binascii.Error, ValueError) as error:
+        aside.repairs.append(f"a file that is not whole base64 ({error})")
+    kept = re.sub(r"[^A-Za-z0-9+/]", "", text)
+    return binascii.a2b_base64(kept[: len(kept) // 4 * 4])
+
+
+def _unquoted(text: str) -> bytes:
+    """The bytes that `%41` and the like spell."""
+    head, *rest = text.encode(errors="replace").split(b"%")
+    spelt = [head]
+    for one in rest:
+        try:
+            spelt.append(binascii.unhexlify(one[:2]) + one[2:])
+        except binascii.Error:
+            spelt.append(b"%" + one)
+    return b"".join(spelt)
+
+
+def fullness(message: Message) -> int:
+    """How much a message says: its `rev`. A form that says less never replaces one that says more, whichever of two
+    stores it comes from and whichever was read first."""
+    arguments = sum(1 + len(encode(call.arguments_json)) for call in message.tool_calls)
+    counted = 0 if message.usage is None else 1 + (message.usage.output_tokens or 0)
+    words = len(message.content) + len(message.thinking)
+    return words + arguments + len(message.attachments) + message.is_error + counted
+
+
+def fuller(stored: Message, new: Message) -> Message:
+    """Both forms of one message in one: of each field the one that says more, at the place of `stored`."""
+    said = {call.id for call in new.tool_calls}
+    lost = tuple(call for call in stored.tool_calls if call.id not in said)
+    is_stored_longer = len(stored.content) > len(new.content)
+    kept = tuple(
+        one
+        for one in stored.attachments
+        if one not in new.attachments and (is_stored_longer or not one.is_body)
+    )
+    joined = replace(
+        new,
+        parent_id=stored.parent_id,
+        branch_id=stored.branch_id,
+        seq=stored.seq,
+        ts=stored.ts or new.ts,
+        kind=stored.kind if is_stored_longer else new.kind,
+        content=stored.content if is_stored_longer else new.content,
+        thinking=max(new.thinking, stored.thinking, key=len),
+        tool_calls=new.tool_calls + lost,
+        attachments=new.attachments + kept,
+        usage=new.usage or stored.usage,
+        extra=stored.extra | new.extra,
+    )
+    return replace(joined, rev=max(stored.rev, fullness(joined)))

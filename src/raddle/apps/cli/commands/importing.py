@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from raddle.apps.cli import diagnostics, output, words
 from raddle.apps.cli.first_import import may_import
+from raddle.apps.cli.interrupts import stopped_in_order
 from raddle.apps.cli.options import as_json, with_stores
+from raddle.model.errors import InvalidInput
 from raddle.wiring import Stores
 
 if TYPE_CHECKING:
     from raddle.actions.importing.run import ImportReport
+    from raddle.actions.importing.run_plan import FileProblem, LeftOut
+    from raddle.wiring.importing import Preview
 
 _PROBLEMS_SHOWN = 20
+_OF_ONE_FILE = 3
 _LEFT_OUT_SHOWN = 5
+_ALL_OF_THEM = "(--all-problems, or --json)"
 
 
 @click.command(
@@ -29,6 +37,7 @@ _LEFT_OUT_SHOWN = 5
 @click.option("--since", metavar="WHEN", help="Only files changed since: 2026-11-30, or 7d, 12h.")
 @click.option("--dry-run", is_flag=True, help="Say what would be read; store nothing.")
 @click.option("--revive", is_flag=True, help="Bring purged threads back too.")
+@click.option("--watch", is_flag=True, help="Stay, and bring in each turn as it is written, until Ctrl-C.")
 @click.option("--all-problems", is_flag=True, help="Name every problem, not only the first ones.")
 @as_json
 @with_stores
@@ -38,29 +47,80 @@ def import_(
     since: str | None,
     dry_run: bool,
     revive: bool,
+    watch: bool,
     all_problems: bool,
     json: bool,
 ) -> None:
     """Print a table (or `{agents, threads, messages, seconds, problems, left_out}`)."""
     from raddle.wiring.importing import dry_run as look  # noqa: PLC0415
-    from raddle.wiring.importing import import_sessions  # noqa: PLC0415
 
     for warning in stores.config.warnings:
         diagnostics.warn(warning)
     if dry_run:
-        planned = look(stores, what, since=since)
-        output.json(planned) if json else _print_plan(planned)
+        preview = look(stores, what, since=since)
+        output.json(preview) if json else _print_preview(preview, all_problems=all_problems)
         return
     if not may_import(stores, what, since=since, json=json):
         return
-    started = time.monotonic()
-    with diagnostics.Progress("importing") as bar:
-        report = import_sessions(stores, what, since=since, revive=revive, progress=bar.show)
-    seconds = time.monotonic() - started
+    if watch:
+        if since or revive:
+            raise InvalidInput("--watch goes with neither --since nor --revive", "import with these first")
+        follow(stores, what, json=json, all_problems=all_problems)
+        return
+    report, seconds = bring_in(stores, what, since=since, revive=revive)
     if json:
         output.json(as_plain(report, seconds))
     else:
         print_report(report, seconds, all_problems=all_problems)
+
+
+def bring_in(
+    stores: Stores, what: Sequence[str], *, since: str | None = None, revive: bool = False
+) -> tuple[ImportReport, float]:
+    """Import, with progress; what it did, and the seconds it took. Stopped by a signal it tidies up first."""
+    from raddle.wiring.importing import import_sessions  # noqa: PLC0415  the rest of a command waits for it
+
+    started = time.monotonic()
+    with (
+        stopped_in_order("stopped: what was finished is kept; `raddle import` does the rest"),
+        diagnostics.Progress("importing") as bar,
+    ):
+        report = import_sessions(stores, what, since=since, revive=revive, progress=bar.show)
+    return report, time.monotonic() - started
+
+
+def follow(stores: Stores, what: Sequence[str], *, json: bool, all_problems: bool) -> None:
+    """Import until it is stopped: a line for each round that brought something (a JSON value a line)."""
+    from raddle.wiring.watching import watch_sessions  # noqa: PLC0415
+
+    stop = threading.Event()
+    with stopped_in_order("stopped: what came is kept; `raddle import` does the rest"):
+        started, is_first = time.monotonic(), True
+        for report in watch_sessions(stores, what, stop=stop, note=diagnostics.say):
+            seconds = time.monotonic() - started
+            if json:
+                output.json_lines([as_plain(report, seconds)])
+            elif is_first:
+                print_report(report, seconds, all_problems=all_problems)
+                diagnostics.say("following; Ctrl-C stops")
+            else:
+                _print_round(report, all_problems=all_problems)
+            is_first = False
+
+
+def _print_round(report: ImportReport, *, all_problems: bool) -> None:
+    for counts in report.agents.values():
+        told = []
+        if counts.messages:
+            told.append(words.count(counts.messages, "message"))
+        elif counts.grown:
+            told.append("a message went on")
+        if counts.new:
+            told.append(words.count(counts.new, "new thread"))
+        if told:
+            output.line(f"{counts.agent}: {', '.join(told)}")
+    output.finish()  # whoever reads along waits for each line
+    _tell(report.problems, report.left_out, all_problems=all_problems)
 
 
 def as_plain(report: ImportReport, seconds: float) -> dict[str, Any]:
@@ -79,20 +139,21 @@ def print_report(report: ImportReport, seconds: float, *, all_problems: bool = F
     """The table for a person on stdout; problems and what was left out on stderr."""
     if report.agents:
         _print_table(report, seconds)
-    elif not (report.problems or report.left_out):
-        output.line("no sessions of another agent were found on this machine")
-    _name(
-        report.problems,
-        lambda problem: f"{words.short_path(problem.path)}{_at(problem.line)}: {problem.reason}",
-        "problem",
-        None if all_problems else _PROBLEMS_SHOWN,
-    )
-    _name(
-        report.left_out,
-        lambda left: f"{words.short_path(left.path)}: left out: {left.reason}",
-        "file",
-        _LEFT_OUT_SHOWN,
-    )
+    else:
+        nothing = "no sessions of another agent were found on this machine"
+        output.line(_why_nothing(report.problems, report.left_out, "nothing was imported") or nothing)
+    _tell(report.problems, report.left_out, all_problems=all_problems)
+
+
+def _why_nothing(problems: Sequence[FileProblem], left_out: Sequence[LeftOut], nothing: str) -> str:
+    """That there is nothing, and why not; empty where there was nothing to be found."""
+    unread = len({problem.path for problem in problems})
+    reasons = []
+    if unread:
+        reasons.append(f"{words.count(unread, 'place')} could not be read")
+    if left_out:
+        reasons.append(f"{words.count(len(left_out), 'file')} left out")
+    return f"{nothing}: {', '.join(reasons)}" if reasons else ""
 
 
 def _print_table(report: ImportReport, seconds: float) -> None:
@@ -117,16 +178,47 @@ def _at(line: int | None) -> str:
     return f":{line}" if line else ""
 
 
-def _name(items: list[Any], worded: Callable[[Any], str], noun: str, most: int | None) -> None:
-    for item in items[:most]:
-        diagnostics.say(words.one_line(worded(item)))
-    if most is not None and len(items) > most:
-        diagnostics.say(f"… and {words.count(len(items) - most, f'more {noun}')} (--all-problems, or --json)")
+def _tell(problems: Sequence[FileProblem], left_out: Sequence[LeftOut], *, all_problems: bool) -> None:
+    """What could not be read and what was left out, on stderr: a few lines of each, or all."""
+    for line in _problem_lines(problems, all_problems=all_problems):
+        diagnostics.say(words.one_line(line))
+    shown = left_out if all_problems else left_out[:_LEFT_OUT_SHOWN]
+    for left in shown:
+        diagnostics.say(words.one_line(f"{words.short_path(left.path)}: left out: {left.reason}"))
+    more = Counter(left.reason for left in left_out[len(shown) :])
+    for reason, count in more.items():
+        told = f"… and {words.count(count, 'more file')} left out: {reason} {_ALL_OF_THEM}"
+        diagnostics.say(words.one_line(told))
 
 
-def _print_plan(planned: list[Any]) -> None:
-    rows = [(row.agent, words.count(row.sessions, "session"), f"{row.size:,} bytes") for row in planned]
+def _problem_lines(problems: Sequence[FileProblem], *, all_problems: bool) -> Iterator[str]:
+    """A line a problem, file by file; a file with many does not hide the others."""
+    files: dict[str, list[FileProblem]] = {}
+    for problem in problems:
+        files.setdefault(problem.path, []).append(problem)
+    room, told = _PROBLEMS_SHOWN, 0
+    for path, of_file in files.items():
+        shown = of_file if all_problems or len(of_file) <= _OF_ONE_FILE + 1 else of_file[:_OF_ONE_FILE]
+        if not all_problems and len(shown) > room:
+            break
+        room, told = room - len(shown), told + 1
+        for problem in shown:
+            yield f"{words.short_path(path)}{_at(problem.line)}: {problem.reason}"
+        if len(shown) < len(of_file):
+            yield f"… and {len(of_file) - len(shown):,} more in this file {_ALL_OF_THEM}"
+    if told < len(files):
+        more = sum(len(of_file) for of_file in list(files.values())[told:])
+        in_files = words.count(len(files) - told, "more file")
+        yield f"… and {words.count(more, 'problem')} in {in_files} {_ALL_OF_THEM}"
+
+
+def _print_preview(preview: Preview, *, all_problems: bool) -> None:
+    rows = [
+        (row.agent, words.count(row.sessions, "session"), f"{row.size:,} bytes") for row in preview.agents
+    ]
     for line in words.table(rows, (24, 20, 24), styles=("bold", None, None)):
         output.styled(line)
     if not rows:
-        output.line("nothing new to read")
+        nothing = "nothing new to read"
+        output.line(_why_nothing(preview.problems, preview.left_out, nothing) or nothing)
+    _tell(preview.problems, preview.left_out, all_problems=all_problems)

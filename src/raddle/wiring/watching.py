@@ -1,0 +1,149 @@
+"""An import that stays: follows the agents' folders and brings in each turn as it is written.
+
+File events say where to look; from time to time everything is looked at all the same, for an event may be lost and
+an agent's first session makes a folder that nobody watched yet. Each round is an ordinary import of what changed,
+so a watcher that is killed leaves what a killed import leaves.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from raddle.actions.importing.run import ImportReport
+from raddle.adapters.folder_watch import NoFileEvents, Stop, changes_below
+from raddle.model.errors import StorageError
+from raddle.wiring import Stores
+from raddle.wiring.import_lock import ImportIsRunning
+from raddle.wiring.importing import Finder, import_sessions
+
+TICK_MS = 250
+"""Between two looks at the clock; the first import waits as long."""
+EVERYTHING_SECONDS = 60.0
+"""So often everything is looked at, whatever the events said."""
+POLL_SECONDS = 2.0
+"""The same where there are no events."""
+PATIENCE_SECONDS = 5.0
+"""Until the next round after one that could not store anything: a disk that is full may be emptied."""
+
+
+def watch_sessions(
+    stores: Stores,
+    what: Sequence[str],
+    *,
+    stop: Stop,
+    note: Callable[[str], None],
+    polls: bool = False,
+    everything_seconds: float = EVERYTHING_SECONDS,
+) -> Iterator[ImportReport]:
+    """Import what is new of `what`, then again whenever something changes, until `stop` is set.
+
+    Gives a report after each round in which something came or could not be read; the first one always. `note` is
+    told what a person should know about how the folders are watched. `polls`: look at every file instead of waiting
+    for events, as it does where there are none.
+    """
+    watch = _Watch(stores, what, stop=stop, note=note, polls=polls, everything_seconds=everything_seconds)
+    while not stop.is_set():
+        yield from watch.rounds()
+
+
+class _Watch:
+    """What a watcher remembers: paths that changed and are not read yet, and when it last looked at everything."""
+
+    def __init__(
+        self,
+        stores: Stores,
+        what: Sequence[str],
+        *,
+        stop: Stop,
+        note: Callable[[str], None],
+        polls: bool,
+        everything_seconds: float,
+    ) -> None:
+        self._stores = stores
+        self._what = what
+        self._stop = stop
+        self._note = note
+        self._polls = polls
+        self._everything_seconds = everything_seconds
+        self._waiting: set[str] = set()
+        self._looked: float | None = None
+        self._not_before = 0.0
+        self._noted: set[str] = set()
+        self._told: set[tuple[str, int | None, str]] = set()
+
+    def rounds(self) -> Iterator[ImportReport]:
+        """Reports, until it is stopped or there are other folders to watch."""
+        folders = self._folders()
+        # Everything is looked at once the folders are watched: what is written in between is not missed.
+        is_due = True
+        for paths in self._changes(folders):
+            self._waiting |= paths
+            report = self._round(is_due=is_due)
+            if report is not None:
+                yield report
+            if self._is_time_for_everything():
+                if self._folders() != folders:
+                    return
+                is_due = True
+            elif self._looked is not None:
+                is_due = False
+
+    def _changes(self, folders: Sequence[Path]) -> Iterator[set[str]]:
+        """Paths as they change; empty sets where there are no events, or nothing to watch yet."""
+        if not folders:
+            self._say("there is no folder of an agent here yet: it is looked for once a minute")
+        elif not self._polls:
+            try:
+                yield from changes_below(folders, self._stop, wait_ms=TICK_MS)
+            except NoFileEvents as error:
+                self._polls = True
+                self._say(f"{error.message}: every file is looked at every {POLL_SECONDS:.0f} seconds")
+        while not self._stop.is_set():
+            yield set()
+            time.sleep(TICK_MS / 1000)
+
+    def _is_time_for_everything(self) -> bool:
+        seconds = POLL_SECONDS if self._polls else self._everything_seconds
+        return self._looked is None or time.monotonic() - self._looked >= seconds
+
+    def _folders(self) -> list[Path]:
+        return Finder(self._stores, self._what, {}).folders()
+
+    def _round(self, *, is_due: bool) -> ImportReport | None:
+        """Read what waits, or everything; None where nothing came of it."""
+        if not self._waiting and not is_due:
+            return None
+        if time.monotonic() < self._not_before:
+            return None
+        changed, self._waiting = self._waiting, set()
+        try:
+            report = import_sessions(self._stores, self._what, changed=None if is_due else changed)
+        except StorageError as error:
+            self._waiting |= changed  # another import may have looked at them before they changed
+            if not isinstance(error, ImportIsRunning):
+                self._say(f"{error.message}: {error.hint}")
+                self._not_before = time.monotonic() + PATIENCE_SECONDS
+            return None
+        is_first = self._looked is None
+        if is_due:
+            self._looked = time.monotonic()
+        return report if self._is_news(report) or is_first else None
+
+    def _is_news(self, report: ImportReport) -> bool:
+        """Did something come, or go wrong that was not told before?"""
+        problems = {(problem.path, problem.line, problem.reason) for problem in report.problems}
+        report.problems = [
+            problem
+            for problem in report.problems
+            if (problem.path, problem.line, problem.reason) not in self._told
+        ]
+        self._told |= problems
+        came = any(counts.new or counts.grown for counts in report.agents.values())
+        return came or bool(report.problems)
+
+    def _say(self, note: str) -> None:
+        if note not in self._noted:
+            self._noted.add(note)
+            self._note(note)

@@ -1,0 +1,1 @@
+"""A session of an agent as it happens: which state follows which step, and what each step writes."""

@@ -1,0 +1,247 @@
+"""What each step of a session writes into its thread: one edit a step, on top of what others wrote meanwhile.
+
+Owns where in the tree the session stands and what it wrote last. The steps come one at a time: whoever calls
+it from several threads of control locks. No clock, no signal, no git here: those are handed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from raddle.actions.ports import ThreadStore
+from raddle.actions.recording.states import beside_others
+from raddle.model.errors import RaddleError
+from raddle.model.threads.agent_state import AgentState
+from raddle.model.threads.edits import Editor
+from raddle.model.threads.git_facts import GitSnapshot
+from raddle.model.threads.message import Attachment
+from raddle.model.threads.thread import Thread
+
+CUT = "cut_by"
+"""In a message's `extra`: what cut it off before it was whole."""
+
+KeepBody = Callable[[str], tuple[str, tuple[Attachment, ...]]]
+"""Puts a text that is too long for a message where such texts are kept; what stands in the message instead."""
+
+
+class GitNews(Struct, frozen=True, kw_only=True):
+    """What git says now, and the commits since it was last asked, oldest first."""
+
+    snapshot: GitSnapshot
+    commits: tuple[str, ...] = ()
+
+
+class Turn(Struct, frozen=True, kw_only=True):
+    """A message to come. `fields` are further fields of `Message`."""
+
+    role: str
+    content: str
+    fields: dict[str, Any] = {}
+    is_cut: bool = False
+
+
+class Step(Struct, frozen=True, kw_only=True):
+    """One step: the state it leads to, and what there is to note besides."""
+
+    state: AgentState
+    turn: Turn | None = None
+    goes_back: bool = False
+    """The turn before was cut and is tried again: what comes next stands beside it, not under it."""
+    git: GitNews | None = None
+    model: tuple[str | None, str | None] | None = None
+    """Provider and model."""
+    title: str = ""
+
+
+class Opening(Struct, frozen=True, kw_only=True):
+    """What is known when a session begins; it goes into the thread with the first step."""
+
+    is_new: bool
+    workspace_root: str | None = None
+    cwd: str | None = None
+    client_version: str = ""
+    is_private: bool = False
+    title: str = ""
+    git: GitNews | None = None
+    model: tuple[str | None, str | None] | None = None
+    head: str | None = None
+    """The message under which the session goes on; None: a new line of conversation."""
+    state: AgentState = AgentState()
+    """Where the thread's last session left it."""
+    stamp: tuple[int, str] | None = None
+    """Which write of that state it was; see `stamp_of`."""
+
+
+class Position(NamedTuple):
+    """`head`: the message under which the next one goes. `before_cut`: where it goes instead if what was cut
+    is tried again; the empty text where nothing was cut."""
+
+    head: str | None
+    before_cut: str | None = ""
+
+
+class _Written(NamedTuple):
+    position: Position
+    stamp: tuple[int, str] | None
+    message_id: str
+
+
+class Recorder:
+    """The steps of one session of the thread `thread_id`.
+
+    `threads` is asked for the store at each step, since a disk that is full may not even give one.
+    `keeps_unsaved`: a step that cannot be saved is kept, and saved with the next that can be; else the error
+    is raised, and the step did not happen.
+    """
+
+    def __init__(
+        self,
+        threads: Callable[[], ThreadStore],
+        thread_id: str,
+        opening: Opening,
+        *,
+        keep_body: KeepBody,
+        keeps_unsaved: bool = False,
+    ) -> None:
+        self.thread_id = thread_id
+        self.state = opening.state
+        self.trouble: RaddleError | None = None
+        """Why the last step could not be saved, where unsaved ones are kept."""
+        self._threads = threads
+        self._opening = opening
+        self._keep_body = keep_body
+        self._keeps_unsaved = keeps_unsaved
+        self._exists = not opening.is_new
+        self._is_opened = False
+        self._waiting: list[Step] = []
+        self._position = Position(opening.head)
+        self._stamp = opening.stamp
+        self._my_calls = frozenset(call.call_id for call in opening.state.pending_tool_calls)
+
+    @property
+    def has_written(self) -> bool:
+        """Has the session left anything in the thread?"""
+        return self._is_opened
+
+    @property
+    def unsaved(self) -> int:
+        """How many steps wait to be saved because they could not be."""
+        return len(self._waiting) if self.trouble is not None else 0
+
+    @property
+    def head(self) -> str | None:
+        """The message that the session added last, or where it began."""
+        return self._position.head
+
+    def take(self, step: Step) -> str:
+        """Save a step; the id of the message it added, empty where it added or could save none.
+
+        Steps before the first turn of a new thread wait for it: a conversation in which nobody spoke is not
+        written.
+        """
+        steps = [*self._waiting, step]
+        if not self._exists and all(waiting.turn is None for waiting in steps):
+            self._waiting, self.state = steps, step.state
+            return ""
+        try:
+            written = self._save(steps)
+        except RaddleError as error:
+            if not self._keeps_unsaved:
+                raise
+            self._waiting, self.state, self.trouble = steps, step.state, error
+            return ""
+        self._waiting, self.state, self.trouble = [], step.state, None
+        self._exists = self._is_opened = True
+        self._position, self._stamp = written.position, written.stamp
+        return written.message_id if step.turn is not None else ""
+
+    def _save(self, steps: Sequence[Step]) -> _Written:
+        whole = [self._with_body_kept(step) for step in steps]
+        called = {call.call_id for step in whole for call in step.state.pending_tool_calls}
+        self._my_calls |= called
+        if self._exists:
+            return self._threads().apply(self.thread_id, lambda editor: self._write(editor, whole))
+        with self._threads().create(self.thread_id) as editor:
+            return self._write(editor, whole)
+
+    def _with_body_kept(self, step: Step) -> Step:
+        if step.turn is None:
+            return step
+        content, attachments = self._keep_body(step.turn.content)
+        if not attachments:
+            return step
+        fields = {**step.turn.fields, "attachments": attachments}
+        turn = Turn(role=step.turn.role, content=content, fields=fields, is_cut=step.turn.is_cut)
+        return Step(
+            state=step.state,
+            turn=turn,
+            goes_back=step.goes_back,
+            git=step.git,
+            model=step.model,
+            title=step.title,
+        )
+
+    def _write(self, editor: Editor, steps: Sequence[Step]) -> _Written:
+        """May run twice on one set of steps, so it changes nothing of the recorder's own."""
+        standing, stamp = editor.thread.agent_state, stamp_of(editor.thread)
+        if not self._is_opened:
+            self._open(editor)
+        position, message_id = self._position, ""
+        for step in steps:
+            position, added = self._write_one(editor, step, position)
+            message_id = added or message_id
+        is_mine = stamp == self._stamp
+        shared = beside_others(steps[-1].state, standing, is_mine=is_mine, my_calls=self._my_calls)
+        if shared.is_mine and not (is_mine and self._is_opened):
+            # An equal value would keep its stamp, and two sessions would each take it for their own.
+            editor.write("agent_state", None)
+        editor.set_agent_state(shared.state)
+        return _Written(position, stamp_of(editor.thread) if shared.is_mine else self._stamp, message_id)
+
+    def _open(self, editor: Editor) -> None:
+        opening = self._opening
+        if opening.is_private and not editor.thread.is_private:
+            editor.set_private(True)
+        if opening.is_new:
+            editor.start(
+                workspace_root=opening.workspace_root,
+                cwd=opening.cwd,
+                client_version=opening.client_version,
+            )
+        else:
+            editor.set_context("workspace_root", opening.workspace_root)
+            editor.set_context("cwd", opening.cwd)
+            editor.set_context("client_version", opening.client_version or None)
+        if opening.git is not None:
+            editor.snapshot_git(opening.git.snapshot, opening.git.commits)
+        if opening.model is not None:
+            editor.set_model(*opening.model)
+        if opening.title:
+            editor.rename(opening.title)
+
+    def _write_one(self, editor: Editor, step: Step, position: Position) -> tuple[Position, str]:
+        if step.goes_back and position.before_cut != "":
+            position = Position(position.before_cut)
+        if step.git is not None:
+            editor.snapshot_git(step.git.snapshot, step.git.commits)
+        if step.model is not None:
+            editor.set_model(*step.model)
+        if step.title:
+            editor.rename(step.title)
+        if step.turn is None:
+            return position, ""
+        turn = step.turn
+        message = editor.add(position.head, turn.role, turn.content, **turn.fields)
+        return Position(message.id, position.head if turn.is_cut else ""), message.id
+
+
+def stamp_of(thread: Thread) -> tuple[int, str] | None:
+    """Which write of the agent's state the thread shows, by its clock and device; None where there is none."""
+    register = thread.registers.get("agent_state")
+    if register is None or not register.writes:
+        return None
+    latest = register.latest
+    return latest.n, latest.device

@@ -1,0 +1,127 @@
+"""Any session, step by step: the state never says more than what happened, and never hides what is open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from raddle.actions.recording import states
+from raddle.actions.recording.states import Ending
+from raddle.model.threads.agent_state import AGENT_STATE_KINDS, AgentState, PendingToolCall
+
+CALLS = tuple(PendingToolCall(call_id=f"c{n}", tool_name="t") for n in range(4))
+WAITING = "waiting_for_user_input"
+
+calls = st.sampled_from(CALLS)
+steps = st.one_of(
+    st.tuples(st.sampled_from(["user", "calling", "answering", "failed", "retrying", "waiting"]), st.none()),
+    st.tuples(st.just("answered"), st.lists(calls, max_size=3)),
+    st.tuples(st.sampled_from(["running", "ran"]), calls),
+)
+endings = st.sampled_from([Ending(), Ending(why="SIGTERM"), Ending(why="E: x", is_failure=True)])
+
+
+class Told:
+    """What happened, told without states: which calls are open, and whether it is the user's turn."""
+
+    def __init__(self) -> None:
+        self.open: set[str] = set()
+        self.is_users_turn = True
+
+    def hear(self, what: str, about: object) -> None:
+        if what in ("user", "waiting"):
+            self.open.clear()
+        if what == "answered" and isinstance(about, list):
+            self.open |= {call.call_id for call in about}
+        if isinstance(about, PendingToolCall):
+            (self.open.add if what == "running" else self.open.discard)(about.call_id)
+        if what == "waiting" or (what == "answered" and not self.open):
+            self.is_users_turn = True
+        elif what != "ran":
+            self.is_users_turn = False
+
+
+def after(state: AgentState, what: str, about: object) -> AgentState:
+    if isinstance(about, PendingToolCall):
+        return states.running(state, about) if what == "running" else states.ran(state, about.call_id)
+    if isinstance(about, list):
+        return states.answered(state, about)
+    plain: dict[str, Callable[[], AgentState]] = {
+        "user": states.asked,
+        "waiting": states.waiting,
+        "calling": lambda: states.calling(state),
+        "answering": lambda: states.answering(state),
+        "failed": lambda: states.failed(state, "wrong"),
+        "retrying": lambda: states.retrying(state),
+    }
+    return plain[what]()
+
+
+@given(st.lists(steps, max_size=30))
+def test_every_open_call_is_named_and_no_other(session: list[tuple[str, object]]) -> None:
+    state, told = AgentState(), Told()
+    for what, about in session:
+        state = after(state, what, about)
+        told.hear(what, about)
+        assert {call.call_id for call in state.pending_tool_calls} == told.open
+        assert len(state.pending_tool_calls) == len(told.open)
+        assert state.kind in AGENT_STATE_KINDS
+
+
+@given(st.lists(steps, max_size=30))
+def test_it_waits_for_the_user_when_it_is_the_users_turn_and_never_else(
+    session: list[tuple[str, object]],
+) -> None:
+    state, told = AgentState(), Told()
+    for what, about in session:
+        state = after(state, what, about)
+        told.hear(what, about)
+        assert (state.kind == WAITING) == told.is_users_turn
+        assert state.kind != WAITING or state == AgentState()
+
+
+@given(st.lists(steps, max_size=30), endings)
+def test_an_end_makes_nobody_wait_who_did_not_and_closes_no_call(
+    session: list[tuple[str, object]], ending: Ending
+) -> None:
+    state = AgentState()
+    for what, about in session:
+        state = after(state, what, about)
+    on_the_way, at_rest = states.stopping(state, ending), states.stopped(state, ending)
+    assert on_the_way.kind == "shutting_down"
+    assert (at_rest.kind == WAITING) == (state.kind == WAITING and not ending.is_failure)
+    assert on_the_way.pending_tool_calls == at_rest.pending_tool_calls == state.pending_tool_calls
+    assert on_the_way.retries == at_rest.retries == state.retries
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), steps), max_size=40))
+def test_of_two_sessions_in_one_thread_none_hides_what_the_other_has_open(
+    moves: list[tuple[int, tuple[str, object]]],
+) -> None:
+    """Their calls have ids of their own, as those of models do."""
+    mine, told = [AgentState(), AgentState()], [Told(), Told()]
+    ever: list[set[str]] = [set(), set()]
+    standing, writer = AgentState(), -1
+    for who, (what, about) in moves:
+        about = _own(who, about)
+        mine[who] = after(mine[who], what, about)
+        told[who].hear(what, about)
+        ever[who] |= {call.call_id for call in mine[who].pending_tool_calls}
+        before = standing
+        shared = states.beside_others(
+            mine[who], standing, is_mine=writer == who, my_calls=frozenset(ever[who])
+        )
+        standing = shared.state
+        assert {call.call_id for call in standing.pending_tool_calls} == told[0].open | told[1].open
+        if standing.kind == WAITING:
+            assert not standing.pending_tool_calls
+            assert writer == who or before.kind == WAITING
+        writer = who if shared.is_mine else writer
+
+
+def _own(who: int, about: object) -> object:
+    if isinstance(about, PendingToolCall):
+        return PendingToolCall(call_id=f"{who}-{about.call_id}", tool_name="t")
+    return [_own(who, call) for call in about] if isinstance(about, list) else about

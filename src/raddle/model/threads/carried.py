@@ -1,0 +1,58 @@
+"""A message that travels inside a line of another agent's session file, so that it comes back as the same message.
+
+Owns the field of ours in such a line (`raddle`), which the agent itself passes over: whoever writes lines and whoever
+reads them mean one thing by it. It holds all that the line's own fields do not say; where the line's text is the
+message's content, it holds no second copy of that.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from raddle.model.errors import BrokenFormat, InvalidInput
+from raddle.model.ids import parse_message_id
+from raddle.model.threads.message import PURGED, Message, changed
+from raddle.model.threads.message_codec import decode_message, encode_message
+
+FIELD = "raddle"
+"""The key of the field, at the top of the line."""
+
+
+def carried_form(message: Message, *, is_said: bool) -> dict[str, Any]:
+    """What the field holds. `is_said`: the line's own text is the content, to the letter."""
+    plain: dict[str, Any] = msgspec.to_builtins(encode_message(message))
+    if is_said:
+        plain.pop("content", None)
+    return plain
+
+
+def carried_mark(message: Message) -> dict[str, str]:
+    """What the field holds in every further line of the same message: whose it is, and nothing to read."""
+    return {"id": message.id}
+
+
+def carried_message(form: Any, said: str) -> Message | None:
+    """The message that a line carries; `said`: the line's own text. None where the field holds no whole message.
+
+    An imported turn is never carried: it has no device, and its own record speaks for it. Nor does `rev` count, so
+    that no file can put other words over those that are stored.
+    """
+    if not isinstance(form, dict) or not isinstance(form.get("device"), str) or not form["device"]:
+        return None
+    try:
+        message = decode_message(form)
+        names = (message.id, *(name for name in (message.parent_id, message.branch_id) if name))
+        for name in names:
+            parse_message_id(name)
+    except (BrokenFormat, InvalidInput):
+        return None
+    if message.kind == PURGED:
+        return None
+    return changed(message, content=message.content if "content" in form else said, rev=0)
+
+
+def is_carried_mark(form: Any) -> bool:
+    """Is this one of the further lines of a message that an earlier line carries?"""
+    return isinstance(form, dict) and form.keys() == {"id"}

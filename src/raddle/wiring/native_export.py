@@ -1,0 +1,374 @@
+"""A session given back as its own agent's file: the bytes that were kept of it, and what was added here since.
+
+Owns which of a thread's source files is the session itself, and which generation of it is meant. Nothing of a source
+is held in memory but a line of it at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePath
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from raddle.actions.exporting.native import (
+    Candidates,
+    Insertion,
+    NativeWriter,
+    SourceEnd,
+    added_turns,
+    candidates_of,
+)
+from raddle.actions.exporting.native_claude_code import ClaudeCodeWriter
+from raddle.actions.exporting.native_codex import CodexWriter
+from raddle.actions.exporting.native_gemini_cli import GeminiCliWriter
+from raddle.actions.importing.importer import MAX_LINE_BYTES, SourceName
+from raddle.actions.importing.registry import importer_of
+from raddle.actions.importing.run_plan import Segment, SourceEntry
+from raddle.adapters.files import NewFile, make_folder
+from raddle.model.errors import InvalidInput
+from raddle.model.threads.thread import Thread
+from raddle.wiring import Stores
+from raddle.wiring.source_segments import bytes_of, generations_in, has_gaps
+
+_HEAD_BYTES = 1 << 16
+_INSTEAD = "--format json and markdown write what raddle itself holds of it"
+
+
+class NativeForm(Struct, frozen=True, kw_only=True):
+    """One agent's format. `is_tree`: do its lines name their parents?"""
+
+    agent: str
+    is_tree: bool
+    writer: Callable[[Candidates], NativeWriter]
+
+
+FORMS: dict[str, NativeForm] = {
+    "claude-code": NativeForm(
+        agent="claude-code", is_tree=True, writer=lambda candidates: ClaudeCodeWriter(candidates.around)
+    ),
+    "codex": NativeForm(agent="codex", is_tree=False, writer=lambda _: CodexWriter()),
+    "gemini": NativeForm(agent="gemini-cli", is_tree=False, writer=lambda _: GeminiCliWriter()),
+}
+
+
+@runtime_checkable
+class _KnowsPlaces(Protocol):
+    """A reader that can tell after which message a record stands."""
+
+    def message_after(self, uuid: str) -> str: ...
+
+
+class NativeFile(Struct, frozen=True, kw_only=True):
+    """One file to write. `name`: its path below the folder that the session's own file lies in."""
+
+    name: str
+    path: str
+    segments: list[Segment]
+    insertion: Insertion | None = None
+
+
+class NativeSession(Struct, frozen=True, kw_only=True):
+    """A session ready to be written.
+
+    `generations`: the numbers, from 1, of what the main file was, and `generation` the one that is given. `added`: how
+    many turns are written behind it; `elsewhere`, `unwritten`: as in `Candidates`.
+    """
+
+    main: NativeFile
+    others: tuple[NativeFile, ...]
+    generations: tuple[int, ...]
+    generation: int
+    added: int = 0
+    elsewhere: int = 0
+    unwritten: int = 0
+
+
+def native_session(
+    stores: Stores, thread: Thread, form: str, *, leaf: str | None = None, generation: int | None = None
+) -> NativeSession:
+    """What to write. InvalidInput where the thread is no such session's, or its bytes are not (all) here.
+
+    `generation`: what the main file was before it was rewritten, as it was then; None: the newest, with the turns
+    that were added here.
+    """
+    native = FORMS[form]
+    _check_agent(thread, native)
+    files = _files(stores, thread, native.agent)
+    main, others = files[0], files[1:]
+    number = _chosen(main.generations, generation)
+    for file in files:
+        _check_bytes(stores, file, file.generations[number if file is main else max(file.generations)])
+    candidates = Candidates()
+    if generation is None:
+        candidates = candidates_of(thread, leaf, is_tree=native.is_tree)
+    given = NativeFile(name=main.name, path=main.path, segments=main.generations[number])
+    added = 0
+    if candidates.messages:
+        insertion, added = _insertion(stores, thread, native, given, candidates)
+        given = replace(given, insertion=insertion)
+    return NativeSession(
+        main=given,
+        others=tuple(
+            NativeFile(name=file.name, path=file.path, segments=file.generations[max(file.generations)])
+            for file in others
+        ),
+        generations=tuple(one + 1 for one in main.generations),
+        generation=number + 1,
+        added=added,
+        elsewhere=candidates.elsewhere,
+        unwritten=candidates.unwritten,
+    )
+
+
+def chunks_of(stores: Stores, file: NativeFile) -> Iterator[bytes]:
+    """The file's bytes; BrokenFormat where a part of what was kept is damaged."""
+    insertion, offset = file.insertion, 0
+    for data in bytes_of(stores.blobs, file.segments):
+        if insertion is not None and offset <= insertion.at < offset + len(data):
+            cut = insertion.at - offset
+            yield data[:cut]
+            yield insertion.data
+            yield data[cut:]
+        else:
+            yield data
+        offset += len(data)
+    if insertion is not None and insertion.at >= offset:
+        yield insertion.data
+
+
+def check_whole(stores: Stores, file: NativeFile) -> None:
+    """Read it once for nothing, so that damage is met before the first byte is given away."""
+    for segment in file.segments:
+        for _ in stores.blobs.chunks(segment.sha256):
+            pass
+
+
+def folder_at(path: str) -> Path | None:
+    """The folder that a person means by `path`: one that is there, or one named with a `/` at its end."""
+    try:
+        place = Path(path).expanduser().absolute()
+        is_named = path.endswith("/") and "\0" not in path
+        return place if is_named or place.is_dir() else None
+    except (OSError, RuntimeError, ValueError):  # no path at all: whoever writes to it says so
+        return None
+
+
+def write_session(stores: Stores, session: NativeSession, folder: Path) -> list[tuple[Path, int]]:
+    """Write every file of it below `folder`, each whole or not at all; (path, size) of each.
+
+    None gets its name before all of them are written.
+    """
+    waiting: list[tuple[NewFile, Path, int]] = []
+    try:
+        for file in (session.main, *session.others):
+            path = folder / file.name
+            make_folder(path.parent)
+            new = NewFile(path.parent)
+            waiting.append((new, path, 0))
+            waiting[-1] = (new, path, _fill(stores, new, file))
+        for new, path, _ in waiting:
+            new.publish(path)
+    finally:
+        for new, _, _ in waiting:
+            new.discard()
+    return [(path, size) for _, path, size in waiting]
+
+
+def _fill(stores: Stores, new: NewFile, file: NativeFile) -> int:
+    size = 0
+    for data in chunks_of(stores, file):
+        new.write(data)
+        size += len(data)
+    return size
+
+
+class _KeptFile(NamedTuple):
+    """A source file of the thread: its name below its session's folder, its generations."""
+
+    path: str
+    name: str
+    is_main: bool
+    rank: tuple[int, int, str]
+    generations: dict[int, list[Segment]]
+
+
+def _check_agent(thread: Thread, native: NativeForm) -> None:
+    label = importer_of(native.agent).label
+    source = thread.source
+    if source is None:
+        raise InvalidInput(f"this thread did not come from {label}: it has no session file", _INSTEAD)
+    if source.agent != native.agent:
+        own = next((name for name, form in FORMS.items() if form.agent == source.agent), "")
+        hint = f"--format {own} gives its own file; {_INSTEAD}" if own else _INSTEAD
+        raise InvalidInput(f"this thread came from {source.agent}, not from {label}", hint)
+
+
+def _files(stores: Stores, thread: Thread, agent: str) -> list[_KeptFile]:
+    """The session's files, its main one first, of each name one."""
+    found = generations_in(stores.ledger.segments_of(thread.id))
+    entries = stores.ledger.entries()
+    kept: list[tuple[str, bool, tuple[int, int, str]]] = []
+    for path, generations in found.items():
+        is_main = _is_main(stores, agent, path, entries.get(path), generations)
+        if is_main is not None:
+            kept.append((path, is_main, _rank(path, entries.get(path), generations)))
+    mains = [path for path, is_main, _ in kept if is_main]
+    if not mains:
+        raise _without_bytes(stores, thread)
+    best = max((rank, path) for path, is_main, rank in kept if is_main)[1]
+    files = [
+        _KeptFile(path, _name(path, _home(path, mains, best)), is_main, rank, found[path])
+        for path, is_main, rank in kept
+    ]
+    ordered = sorted(files, key=lambda file: file.rank, reverse=True)
+    ordered.sort(key=lambda file: (file.path != best, _home(file.path, mains, best) != best))
+    named: dict[str, _KeptFile] = {}
+    for file in ordered:
+        named.setdefault(file.name, file)
+    return list(named.values())
+
+
+def _is_main(
+    stores: Stores,
+    agent: str,
+    path: str,
+    entry: SourceEntry | None,
+    generations: dict[int, list[Segment]],
+) -> bool | None:
+    """Is it a session's own file, and not a sub-agent's? None: it is no file of this agent."""
+    if entry is not None:
+        return entry.is_main if entry.agent == agent else None
+    newest = generations[max(generations)]
+    head = b""
+    if stores.blobs.size(newest[0].sha256) is not None:
+        head = next(stores.blobs.chunks(newest[0].sha256), b"")[:_HEAD_BYTES]
+    place = importer_of(agent).place(_source_name(path), head)
+    return None if place is None or place.other_agent else not place.is_part
+
+
+def _rank(
+    path: str, entry: SourceEntry | None, generations: dict[int, list[Segment]]
+) -> tuple[int, int, str]:
+    """Sorts copies of one session: the one that says most, then the one that changed last."""
+    size = max(segment.end for segment in generations[max(generations)])
+    return size, entry.mtime_ns if entry is not None else 0, path
+
+
+def _home(path: str, mains: list[str], best: str) -> str:
+    """The main file that a file lies nearest to."""
+    if path in mains:
+        return path
+    return max(mains, key=lambda main: (_shared(main, path), main == best))
+
+
+def _shared(one: str, other: str) -> int:
+    pairs = zip(PurePath(one).parts, PurePath(other).parts, strict=False)
+    return next((at for at, (mine, theirs) in enumerate(pairs) if mine != theirs), 0)
+
+
+def _name(path: str, home: str) -> str:
+    """A file's path below its session's folder; its bare name where it lies elsewhere."""
+    folder = PurePath(home).parent
+    if PurePath(path).is_relative_to(folder):
+        return str(PurePath(path).relative_to(folder))
+    return PurePath(path).name
+
+
+def _source_name(path: str) -> SourceName:
+    return SourceName(name=PurePath(path).name, folders=PurePath(path).parent.parts[1:])
+
+
+def _without_bytes(stores: Stores, thread: Thread) -> InvalidInput:
+    if thread.id in stores.ledger.without_bytes() | stores.ledger.purged():
+        return InvalidInput("the source bytes of this thread were erased by a purge", _INSTEAD)
+    return InvalidInput(
+        "the source bytes of this thread are not kept here",
+        f"`raddle import` keeps them where the agent still has the session; {_INSTEAD}",
+    )
+
+
+def _check_bytes(stores: Stores, file: _KeptFile, segments: list[Segment]) -> None:
+    missing = any(stores.blobs.size(segment.sha256) is None for segment in segments)
+    if missing or has_gaps(segments):
+        raise InvalidInput(
+            f"some of the source bytes of {PurePath(file.path).name} are lost",
+            f"`raddle doctor` names them; {_INSTEAD}",
+        )
+
+
+def _chosen(generations: dict[int, list[Segment]], wanted: int | None) -> int:
+    if wanted is None:
+        return max(generations)
+    if wanted - 1 not in generations:
+        known = ", ".join(str(number + 1) for number in generations)
+        raise InvalidInput(f"there is no generation {wanted} of its source", f"kept here: {known}")
+    return wanted - 1
+
+
+def _insertion(
+    stores: Stores, thread: Thread, native: NativeForm, file: NativeFile, candidates: Candidates
+) -> tuple[Insertion | None, int]:
+    """(the lines of what was added, how many turns that is): the file is read once, as an import reads it."""
+    writer = native.writer(candidates)
+    reader = importer_of(native.agent).open(_source_name(file.path))
+    where = reader.message_after if isinstance(reader, _KnowsPlaces) else _nowhere
+    present: set[str] = set()
+    size, last = 0, b"\n"
+
+    def scanned() -> Iterator[bytes]:
+        nonlocal size, last
+        for data in bytes_of(stores.blobs, file.segments):
+            writer.scan(data)
+            size, last = size + len(data), data[-1:]
+            yield data
+
+    def note() -> None:
+        present.update(message.id for message in reader.take().messages if message.id in candidates.around)
+
+    tail = b""
+    for line, is_ended in _lines(scanned()):
+        if not is_ended:
+            tail = line or b""
+        elif line is None:
+            reader.skip_line("too long")
+        else:
+            reader.feed((line,))
+            writer.see(line, where)
+            note()
+    ending = reader.finish(tail)
+    if tail:
+        writer.see(tail, where)
+    note()
+    added = added_turns(thread, candidates, present)
+    if not added:
+        return None, 0
+    session_id = ending.session_id or (thread.source.session_id if thread.source is not None else "")
+    end = SourceEnd(size=size, is_ended=last == b"\n")
+    return writer.insertion(added, session_id, end), len(added)
+
+
+def _nowhere(_: str) -> str:
+    return ""
+
+
+def _lines(chunks: Iterator[bytes]) -> Iterator[tuple[bytes | None, bool]]:
+    """(line without its end, has it one?) of each line; None for one that is too long to read."""
+    held: list[bytes] = []
+    size = 0
+    for chunk in chunks:
+        first, *more = chunk.split(b"\n")
+        held, size = _held(held, size, first)
+        for following in more:
+            yield (None if size > MAX_LINE_BYTES else b"".join(held)), True
+            held, size = _held([], 0, following)
+    if size:
+        yield (None if size > MAX_LINE_BYTES else b"".join(held)), False
+
+
+def _held(held: list[bytes], size: int, more: bytes) -> tuple[list[bytes], int]:
+    """One more part of a line; of one that is too long only the size is kept."""
+    size += len(more)
+    return ([] if size > MAX_LINE_BYTES else [*held, more]), size

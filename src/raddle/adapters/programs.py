@@ -97,6 +97,33 @@ def run(
                 pipe.close()
 
 
+def start_alone(argv: Sequence[str], *, input: bytes, wait_seconds: float = 0.0) -> None:  # noqa: A002
+    """Start another raddle that goes on when this one has ended: it says nothing, and hears no key or hang-up of our
+    terminal. `input` (at most 64 KiB) is its stdin. Come back when it has ended, or `wait_seconds` are over.
+
+    Its environment is ours, secrets included. StorageError where the system will not start it.
+    """
+    try:
+        process = subprocess.Popen(
+            argv,
+            cwd="/",
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise StorageError(f"cannot start {argv[0]}: {error.strerror}") from error
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.write(input[:_CHUNK_BYTES])
+        process.stdin.close()
+    try:
+        process.wait(wait_seconds)
+    except subprocess.TimeoutExpired:
+        process.returncode = 0  # nobody waits for it any more, which is no mistake
+
+
 def _start(argv: list[str], *, cwd: Path | None, environment: dict[str, str]) -> subprocess.Popen[bytes]:
     if cwd is not None and not cwd.is_dir():
         raise NotFound("folder", str(cwd))

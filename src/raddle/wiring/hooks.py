@@ -1,0 +1,118 @@
+"""The hooks of other agents that call raddle: which there are, and changes of their settings, shown before made."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from raddle.adapters.agent_settings import hook_settings
+from raddle.adapters.agent_settings.hook_settings import HookedAgent
+from raddle.adapters.agent_settings.settings_file import Change, write_change
+from raddle.config import Config
+from raddle.model.errors import BrokenFormat
+
+NAMES = tuple(agent.agent for agent in hook_settings.AGENTS)
+
+
+class HookState(Struct, frozen=True, kw_only=True):
+    """One agent: its settings' folder, the entries of raddle in there, and what a person should know of it.
+
+    `is_there`: has the agent been used here? `problem`: why its settings cannot be read.
+    """
+
+    agent: str
+    folder: str
+    is_there: bool
+    is_installed: bool
+    events: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    command: str = ""
+    notes: tuple[str, ...] = ()
+    problem: str = ""
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """What would be written: `diff` as `diff -u` shows it; empty where nothing has to change."""
+
+    agent: str
+    changes: tuple[Change, ...]
+    diff: str
+    files: tuple[str, ...]
+
+
+def states(config: Config) -> list[HookState]:
+    """Every agent whose hooks raddle knows."""
+    return [_state(agent, config) for agent in hook_settings.AGENTS]
+
+
+def _state(agent: HookedAgent, config: Config) -> HookState:
+    folder = _folder(agent, config)
+    try:
+        entries, notes = hook_settings.entries(agent, folder), hook_settings.notes_on(agent, folder)
+    except BrokenFormat as error:
+        entries, notes, problem = [], [], error.message
+    else:
+        problem = ""
+    return HookState(
+        agent=agent.agent,
+        folder=str(folder),
+        is_there=folder.is_dir(),
+        is_installed=bool(entries),
+        events=tuple(entry.event for entry in entries),
+        files=tuple(dict.fromkeys(str(entry.path) for entry in entries)),
+        command=entries[0].command if entries else "",
+        notes=tuple(notes) if entries else (),
+        problem=problem,
+    )
+
+
+def plan_install(config: Config, name: str, argv: Sequence[str], *, as_notify: bool = False) -> Plan:
+    """What to write so that the agent of that name calls `argv`."""
+    agent = _named(name)
+    folder = _folder(agent, config)
+    return _plan(agent, hook_settings.install(agent, folder, argv, as_notify=as_notify))
+
+
+def plan_removal(config: Config, name: str) -> Plan:
+    """What to write so that the agent calls raddle no more."""
+    agent = _named(name)
+    return _plan(agent, hook_settings.remove(agent, _folder(agent, config)))
+
+
+def carry_out(plan: Plan) -> None:
+    """Write it; ConflictError where a file has changed since the plan was made."""
+    for change in plan.changes:
+        write_change(change)
+
+
+def _plan(agent: HookedAgent, changes: Sequence[Change]) -> Plan:
+    return Plan(
+        agent=agent.agent,
+        changes=tuple(changes),
+        diff="".join(map(_diff, changes)),
+        files=tuple(str(change.path) for change in changes),
+    )
+
+
+def _diff(change: Change) -> str:
+    lines = difflib.unified_diff(
+        (change.before or b"").decode().splitlines(keepends=True),
+        change.after.decode().splitlines(keepends=True),
+        str(change.path) if change.before is not None else "/dev/null",
+        str(change.path),
+    )
+    return "".join(
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
+    )
+
+
+def _named(name: str) -> HookedAgent:
+    return next(agent for agent in hook_settings.AGENTS if agent.agent == name)
+
+
+def _folder(agent: HookedAgent, config: Config) -> Path:
+    home = Path(config.environment("HOME") or "~").expanduser()
+    return hook_settings.folder_of(agent, config.environment, home)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import os
 from bisect import bisect_left
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -137,8 +137,10 @@ class Stores:
         index = SearchIndex(
             self.paths.search_index,
             dirty_list=self.paths.dirty_list,
+            threads_dir=self.paths.threads_dir,
             load=lambda thread_id: self.threads.load(thread_id),  # noqa: PLW0108  made when it is needed
             clock=self.clock,
+            report=self.report,
         )
         reason = index.stale()
         if reason:
@@ -164,10 +166,11 @@ class Stores:
 
     @functools.cached_property
     def ledger(self) -> ImportLedger:
-        """What was read of which source file."""
+        """What was read of which source file, and what was purged."""
         from raddle.adapters.local_store.import_ledger import ImportLedger  # noqa: PLC0415
+        from raddle.adapters.local_store.purge_marks import PurgeMarks  # noqa: PLC0415
 
-        return ImportLedger(self.paths.import_ledger)
+        return ImportLedger(self.paths, PurgeMarks(self.paths.purge_marks, self.locks))
 
     @functools.cached_property
     def active(self) -> ActiveBranches:
@@ -206,9 +209,9 @@ class Stores:
         self.index.refresh()
         self.index.optimize()
 
-    def find(self, query: str, *, limit: int, cursor: str = "") -> SearchAnswer:
-        """What a query as typed finds here."""
-        return self.index.search(query, limit=limit, cursor=cursor)
+    def find(self, query: str, *, limit: int, cursor: str = "", as_you_type: bool = False) -> SearchAnswer:
+        """What a query as typed finds here; `as_you_type`: its last word may go on."""
+        return self.index.search(query, limit=limit, cursor=cursor, as_you_type=as_you_type)
 
     def listed(
         self, query: str = "", *, limit: int | None, with_archived: bool = False
@@ -242,19 +245,26 @@ class Stores:
 
     def notes_on(self, thread: Thread) -> list[str]:
         """What a reader of this thread should know besides: that its source changed, that values clash."""
-        notes = []
+        notes: list[str] = []
         if thread.source is not None and thread.source.agent not in _REWRITES:
-            rewritten = {path for path, segment in self.ledger.segments_of(thread.id) if segment.generation}
-            if rewritten:
-                notes.append(
-                    "its source was rewritten since it was first imported; what it said before is kept here"
-                )
+            notes.extend(self._notes_on_source(thread.id))
         for conflict in thread.conflicts:
             values = ", ".join(str(value) for value in conflict.values)
             notes.append(
                 f"{conflict.path} was set to several values at once ({values}); set it again to settle it"
             )
         return notes
+
+    def _notes_on_source(self, thread_id: str) -> Iterator[str]:
+        from raddle.model.errors import BrokenFormat  # noqa: PLC0415
+
+        try:
+            kept = self.ledger.segments_of(thread_id)
+        except BrokenFormat as error:  # a reader is not kept from reading by what an import mends
+            yield f"{error.message}; {error.hint}"
+            return
+        if any(segment.generation for _, segment in kept):
+            yield "its source was rewritten since it was first imported; what it said before is kept here"
 
     def active_leaf(self, thread: Thread) -> str:
         """The newest message of the branch that this device switched to; empty where it did not."""
@@ -357,16 +367,27 @@ def write_file(path: Path, data: bytes) -> None:
 
     What is no file (a terminal, a pipe, /dev/null) is written to and stays what it is.
     """
-    from raddle.adapters.files import storage_error, write_atomic  # noqa: PLC0415
+    write_pieces(path, (data,))
+
+
+def write_pieces(path: Path, pieces: Iterable[bytes]) -> int:
+    """The same for bytes that come in pieces; how many they were."""
+    from raddle.adapters.files import NewFile, storage_error  # noqa: PLC0415
     from raddle.model.errors import InvalidInput  # noqa: PLC0415
 
     try:
         target = path.expanduser().absolute().resolve()
         if target.exists() and not target.is_file() and not target.is_dir():
-            target.write_bytes(data)
-            return
+            with target.open("wb") as device:
+                return sum(device.write(piece) for piece in pieces)
     except OSError as error:
         raise storage_error(error, path, "write") from error
     except (RuntimeError, ValueError) as error:  # links in a circle, no home folder, a NUL
         raise InvalidInput(f"{path} is no path to write to: {error}", "name another") from error
-    write_atomic(target, data)
+    size = 0
+    with NewFile(target.parent) as new:
+        for piece in pieces:
+            new.write(piece)
+            size += len(piece)
+        new.publish(target)
+    return size

@@ -33,10 +33,12 @@ FIRST, FIND, WRITE, KEEP, CARE = "First steps", "Find and read", "Write", "Keep 
 COMMANDS: dict[str, Entry] = {
     "up": Entry(FIRST, "up", "up", "Bring in what this machine has, and say what to try"),
     "import": Entry(FIRST, "importing", "import_", "Bring in the sessions of other agents"),
+    "hooks": Entry(FIRST, "hooks", "hooks", "Have an agent call raddle as its sessions go on"),
     "list": Entry(FIND, "listing", "list_", "List threads: pins first, newest activity first"),
     "search": Entry(FIND, "searching", "search", "Find messages by words, phrases and filters"),
     "show": Entry(FIND, "showing", "show", "Read a thread"),
     "branches": Entry(FIND, "branches", "branches", "List, name, compare, switch and move branches"),
+    "stats": Entry(FIND, "stats", "stats", "Sum the tokens used, by day, thread, agent, model, …"),
     "export": Entry(FIND, "exporting", "export", "Write a thread out as markdown, json, text, …"),
     "new": Entry(WRITE, "writing", "new", "Start a thread"),
     "reply": Entry(WRITE, "writing", "reply", "Add a turn to a thread"),
@@ -59,6 +61,7 @@ COMMANDS: dict[str, Entry] = {
 
 ALSO_CALLED = {
     "cat": "show",
+    "cost": "stats",
     "find": "search",
     "grep": "search",
     "history": "list",
@@ -72,9 +75,11 @@ ALSO_CALLED = {
     "rm": "delete",
     "start": "new",
     "status": "list",
+    "tokens": "stats",
     "unarchive": "archive --off",
     "undelete": "restore",
     "unpin": "pin --off",
+    "usage": "stats",
     "view": "show",
 }
 """What other programs call it; a typing error is not near enough to any of these to be found by its letters."""

@@ -5,7 +5,10 @@ Spelled out by hand, so that a field added to a value inside is not promised to 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+from msgspec.structs import replace
 
 from raddle.model.threads.search_answer import Hit, SearchAnswer
 from raddle.model.threads.summary import ThreadSummary
@@ -48,10 +51,10 @@ def found(hit: Hit) -> dict[str, Any]:
     }
 
 
-def answered(answer: SearchAnswer) -> dict[str, Any]:
-    """One page of a search."""
+def answered(answer: SearchAnswer, hints: Sequence[str] = ()) -> dict[str, Any]:
+    """One page of a search; `hints` on the query stand among the notes of its scope."""
     return {
-        "scope": answer.scope,
+        "scope": replace(answer.scope, notes=(*answer.scope.notes, *hints)),
         "total_threads": answer.total_threads,
         "hits": [found(hit) for hit in answer.hits],
         "cursor": answer.cursor,

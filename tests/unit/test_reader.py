@@ -114,6 +114,14 @@ def test_attachments_are_named_with_their_size() -> None:
     assert "[image/png, 3.2 MB]" in read(a_thread(a_message("m1", "see", attachments=(attachment,))))
 
 
+def test_files_of_which_the_source_had_the_name_alone_are_named_too() -> None:
+    files = [{"name": "kiln.png"}, {"id": "file-1"}, "no file"]
+    shown = read(a_thread(a_message("m1", "", extra={"files": files})))
+    assert "[kiln.png: its bytes were not in the source]" in shown
+    assert "[file-1: " in shown
+    assert "x" in read(a_thread(a_message("m1", "x", extra={"files": 7})))
+
+
 def test_a_text_that_is_kept_apart_says_how_much_of_it_can_be_found() -> None:
     whole = Attachment(sha256="0" * 64, media_type="text/plain", size=40_000_000, is_body=True)
     shown = read(a_thread(a_message("m1", "see", attachments=(whole,))))

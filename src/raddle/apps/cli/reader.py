@@ -152,6 +152,11 @@ def _message(page: Page, message: Message, *, is_full: bool) -> Iterator[str]:
         yield f"  {words.style('→', 'yellow')} {name}  {words.style(short, 'dim')}".rstrip()
         if is_full:
             yield from _block(page, _as_text(call.arguments_json), None, "dim", indent="    ")
+    yield from _files(page, message)
+
+
+def _files(page: Page, message: Message) -> Iterator[str]:
+    """What belongs to the message and is no text of it."""
     for attachment in message.attachments:
         if attachment.is_body:
             told = f"[the whole text, {words.size(attachment.size)}, is kept apart; search knows this much of it]"
@@ -159,6 +164,11 @@ def _message(page: Page, message: Message, *, is_full: bool) -> Iterator[str]:
             continue
         name = words.one_line(attachment.name or attachment.media_type) or "attachment"
         yield words.style(f"  [{name}, {words.size(attachment.size)}]", "dim")
+    named_only = message.extra.get("files")  # of which its source had no bytes
+    for named in named_only if isinstance(named_only, list) else ():
+        if isinstance(named, dict):
+            name = words.one_line(str(named.get("name") or named.get("id") or "a file"))
+            yield words.style(f"  [{name}: its bytes were not in the source]", "dim")
 
 
 def _label(page: Page, message: Message) -> str:

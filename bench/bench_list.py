@@ -52,7 +52,7 @@ def look_again(stores: Stores) -> None:
     """Have the next list look at every file, as it does when no process did in the last two seconds."""
     database = stores.index._database  # noqa: SLF001
     with database.writing():
-        database.set_meta("swept", "0 0")
+        database.set_meta("swept", "0 0 0")
 
 
 def _files(threads: int) -> Iterator[tuple[str, bytes]]:

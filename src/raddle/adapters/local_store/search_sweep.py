@@ -36,6 +36,8 @@ _SUFFIXES = (".journal", ".json")
 _LARGEST = (1 << 63) - 1
 """Some file systems count inodes further; SQLite has no room for it."""
 _UNSURE = -1
+_NEVER = "0 0 0"
+"""When the last look was (microseconds), the seconds it took, the time of the folder then (nanoseconds)."""
 
 _facts = attrgetter("st_ino", "st_size", "st_mtime_ns", "st_ctime_ns")
 """An edit that puts size and time back still changes the inode or the time of the change."""
@@ -86,7 +88,7 @@ class Sweep:
     def _is_due(self, *, is_hurried: bool) -> bool:
         if self._database.rebuild_reason:  # everything is about to be read
             return False
-        at, cost, folder_time = (self._database.meta("swept") or "0 0 0").split(" ")
+        at, cost, folder_time = (self._database.meta("swept") or _NEVER).split(" ")
         passed = self._clock() - int(at)
         wait = max(SWEEP_SECONDS, _PATIENCE * float(cost))
         if is_hurried and int(folder_time) == self._time_of_folder():

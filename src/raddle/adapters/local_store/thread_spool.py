@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 import tempfile
+from array import array
 from collections.abc import Iterable
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 import msgspec
 
@@ -25,14 +26,6 @@ _BUFFER_BYTES = 1 << 20
 _COPY_BYTES = 1 << 20
 
 
-class _Place(NamedTuple):
-    """Where a message sorts and where it lies in the spool."""
-
-    order: int
-    offset: int
-    size: int
-
-
 class ThreadSpool:
     """The messages of one thread on their way to its file. Those of one id are joined, as in a thread."""
 
@@ -42,18 +35,20 @@ class ThreadSpool:
         self._pending: list[bytes] = []
         self._pending_bytes = 0
         self._end = 0
-        self._places: dict[str, _Place] = {}
+        self._numbers: dict[str, int] = {}
+        """Message id -> its number in the three lists below."""
+        self._orders, self._offsets, self._sizes = array("q"), array("q"), array("q")
         self._last = (-1, "")
         self._is_sorted = True
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._numbers)
 
     def add(self, messages: Iterable[Message], *, anew: bool = False) -> list[Message]:
         """Take in messages, in any order; those that stand now. `anew`: whatever came under their ids goes."""
         kept: list[Message] = []
         for message in messages:
-            if message.id in self._places:
+            if message.id in self._numbers:
                 if not anew and self._joined(message) is not message:
                     continue
                 self._is_sorted = False
@@ -64,8 +59,8 @@ class ThreadSpool:
         return kept
 
     def _joined(self, message: Message) -> Message:
-        place = self._places[message.id]
-        before = decode_message(msgspec.json.decode(self._read(place)))
+        number = self._numbers[message.id]
+        before = decode_message(msgspec.json.decode(self._read(number)))
         return join_messages(before, message)
 
     def _append(self, message: Message) -> None:
@@ -75,14 +70,22 @@ class ThreadSpool:
             self._is_sorted = False
         else:
             self._last = key
-        self._places[message.id] = _Place(key[0], self._end, len(pretty))
+        self._note(message.id, key[0], len(pretty))
         self._end += len(pretty) + 1
         self._pending += [pretty, b","]
         self._pending_bytes += len(pretty) + 1
 
-    def _read(self, place: _Place) -> bytes:
+    def _note(self, message_id: str, order: int, size: int) -> None:
+        """Where a message lies; in place of where an earlier form of it did."""
+        number = self._numbers.setdefault(message_id, len(self._numbers))
+        if number == len(self._orders):
+            for column in (self._orders, self._offsets, self._sizes):
+                column.append(0)
+        self._orders[number], self._offsets[number], self._sizes[number] = order, self._end, size
+
+    def _read(self, number: int) -> bytes:
         self._flush()
-        return b"".join(self._pieces(place.offset, place.size))
+        return b"".join(self._pieces(self._offsets[number], self._sizes[number]))
 
     def _flush(self) -> None:
         try:
@@ -122,11 +125,12 @@ class ThreadSpool:
             return
         waiting: list[bytes] = []
         size = 0
-        ordered = sorted((place.order, name) for name, place in self._places.items())
-        for number, (_, name) in enumerate(ordered):
-            place = self._places[name]
-            waiting += [b"," if number else b"", *self._pieces(place.offset, place.size)]
-            size += place.size
+        orders = self._orders
+        ordered = sorted(self._numbers, key=lambda name: (orders[self._numbers[name]], name))
+        for place, name in enumerate(ordered):
+            number = self._numbers[name]
+            waiting += [b"," if place else b"", *self._pieces(self._offsets[number], self._sizes[number])]
+            size += self._sizes[number]
             if size > _COPY_BYTES:
                 new.write(b"".join(waiting))
                 waiting, size = [], 0

@@ -498,7 +498,7 @@ def test_a_log_without_its_index_is_read_from_a_copy(tmp_path: Path) -> None:
 
 
 def test_a_line_too_long_to_read_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("raddle.adapters.agent_homes.opencode_rows.MAX_LINE_BYTES", 2000)
+    monkeypatch.setattr("raddle.adapters.agent_homes.line_batches.MAX_LINE_BYTES", 2000)
     session = a_short_session()
     session.user("x" * 3000)
     session.user("after")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import re
 from typing import Any
 
 from hypothesis import given
@@ -12,10 +10,18 @@ from hypothesis import strategies as st
 
 from raddle.actions.importing.claude_code import ClaudeCode
 from tests.builders_claude_code import SESSION, ClaudeSession, calls, starts, thinks, uuid_of
-from tests.reading import Reading, difference, named, read, read_on, same_thread
+from tests.property.growth import (
+    TOKEN,
+    kept_in_place,
+    must_be_in_reach,
+    must_grow_to_the_same,
+    must_read_a_torn_line_when_it_is_whole,
+    with_junk,
+    words_in,
+)
+from tests.reading import named, read, same_thread
 
 FILE = named(f"{SESSION}.jsonl")
-TOKEN = re.compile(r"w\d+w")
 
 KINDS = (
     "typed typed again notice says part part part call result result progress progress system compact replay "
@@ -144,16 +150,6 @@ class Tangled:
         self.session.says(self._word(), at=which)
 
 
-def words_in(reading: Reading) -> dict[str, int]:
-    """How many messages say each word."""
-    counts: dict[str, int] = {}
-    for message in reading.thread.messages:
-        said = {message.content, message.thinking, json.dumps([c.arguments_json for c in message.tool_calls])}
-        for word in {word for text in said for word in TOKEN.findall(text)}:
-            counts[word] = counts.get(word, 0) + 1
-    return counts
-
-
 @given(STEPS)
 def test_every_word_is_said_exactly_once(steps: list[Step]) -> None:
     tangled = Tangled(steps)
@@ -164,51 +160,23 @@ def test_every_word_is_said_exactly_once(steps: list[Step]) -> None:
 @given(STEPS)
 def test_every_turn_is_in_reach(steps: list[Step]) -> None:
     tangled = Tangled(steps)
-    tree = read(ClaudeCode(), FILE, tangled.session.data).thread.tree
-    assert tree.lost() == []
-    assert len(tree.heads()) <= 1 + tangled.chances
-    messages = list(tree)
-    assert [message.order for message in messages] == sorted({message.order for message in messages})
-    for message in messages:
-        above = tree.get(message.parent_id or "")
-        assert above is None or tree.key(above.id) < tree.key(message.id)
+    must_be_in_reach(read(ClaudeCode(), FILE, tangled.session.data), heads=1 + tangled.chances)
 
 
 @given(STEPS, st.lists(st.integers(0, 60), min_size=1, max_size=3))
 def test_a_file_read_in_goes_gives_what_it_gives_at_once(steps: list[Step], cuts: list[int]) -> None:
-    lines = Tangled(steps).session.lines
-    whole = read(ClaudeCode(), FILE, lines)
-    places = sorted({0, len(lines), *(cut % (len(lines) + 1) for cut in cuts)})
-    grown = read(ClaudeCode(), FILE, lines[: places[0]])
-    for start, end in itertools.pairwise(places):
-        after = read(ClaudeCode(), FILE, lines[start:end], before=grown) if grown.ending.state else None
-        if after is None or after.ending.needs_whole:
-            after = read(ClaudeCode(), FILE, lines[:end])
-            after.thread.join(grown.thread.whole())
-        grown = after
-    assert same_thread(grown.thread, whole.thread), difference(grown.thread, whole.thread)
-    assert grown.ending.thread_id == whole.ending.thread_id
+    must_grow_to_the_same(ClaudeCode(), FILE, Tangled(steps).session.lines, cuts)
 
 
 @given(STEPS, st.data())
 def test_a_torn_last_line_is_read_when_it_is_whole(steps: list[Step], data: st.DataObject) -> None:
-    lines = Tangled(steps).session.lines
-    whole = read(ClaudeCode(), FILE, lines)
-    at = data.draw(st.integers(0, len(lines) - 1))
-    cut = data.draw(st.integers(0, len(lines[at])))
-    begun = read(ClaudeCode(), FILE, b"".join(line + b"\n" for line in lines[:at]) + lines[at][:cut])
-    after = read(ClaudeCode(), FILE, lines[at:], before=begun) if begun.ending.state else whole
-    if not after.ending.needs_whole:
-        assert same_thread(after.thread, whole.thread), difference(after.thread, whole.thread)
+    must_read_a_torn_line_when_it_is_whole(ClaudeCode(), FILE, Tangled(steps).session.lines, data)
 
 
 @given(STEPS, st.lists(st.tuples(st.integers(0, 60), st.binary(max_size=12)), max_size=4))
 def test_damage_between_lines_costs_no_word(steps: list[Step], damage: list[tuple[int, bytes]]) -> None:
     tangled = Tangled(steps)
-    lines = list(tangled.session.lines)
-    for at, junk in damage:
-        lines.insert(at % (len(lines) + 1), junk.replace(b"\n", b" "))
-    found = words_in(read(ClaudeCode(), FILE, lines))
+    found = words_in(read(ClaudeCode(), FILE, with_junk(tangled.session.lines, damage)))
     assert tangled.words <= found.keys()
 
 
@@ -236,16 +204,5 @@ def test_how_lines_are_handed_over_makes_no_difference(steps: list[Step], batch:
 
 @given(STEPS, st.integers(0, 40))
 def test_the_rest_of_a_file_is_joined_without_taking_anything_back(steps: list[Step], cut: int) -> None:
-    lines = Tangled(steps).session.lines
-    cut %= len(lines) + 1
-    grown = read_on(ClaudeCode(), FILE, lines[:cut], lines[cut:])
-    begun = read(ClaudeCode(), FILE, lines[:cut])
-    for message in begun.thread.messages:
-        kept = grown.thread.tree.get(message.id)
-        assert kept is not None
-        assert (kept.parent_id, kept.branch_id, kept.order) == (
-            message.parent_id,
-            message.branch_id,
-            message.order,
-        )
-        assert kept.content.startswith(message.content)
+    for before, after in kept_in_place(ClaudeCode(), FILE, Tangled(steps).session.lines, cut):
+        assert after.content.startswith(before.content)

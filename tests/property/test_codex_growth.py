@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import re
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from raddle.actions.importing.codex import Codex
 from tests.builders_codex import CodexSession, call_id, kept
-from tests.reading import Reading, difference, named, read, same_thread
+from tests.property.growth import must_be_in_reach, must_grow_to_the_same, words_in
+from tests.reading import named, read
 
-TOKEN = re.compile(r"w\d+w")
 KINDS = (
     "turn types types notice says says thinks call call result result tokens tokens again rollback compact error "
     "repeat settings named ends mixed header"
@@ -102,16 +100,6 @@ class Told:
         self.session.meta(cwd=f"/home/dev/{which}")
 
 
-def words_in(reading: Reading) -> dict[str, int]:
-    """How many messages say each word."""
-    counts: dict[str, int] = {}
-    for message in reading.thread.messages:
-        said = {message.content, message.thinking, json.dumps([c.arguments_json for c in message.tool_calls])}
-        for word in {word for text in said for word in TOKEN.findall(text)}:
-            counts[word] = counts.get(word, 0) + 1
-    return counts
-
-
 @given(STEPS, AGES)
 def test_every_word_is_said_exactly_once(steps: list[Step], age: str) -> None:
     told = Told(steps, age)
@@ -123,14 +111,8 @@ def test_every_word_is_said_exactly_once(steps: list[Step], age: str) -> None:
 @given(STEPS, AGES)
 def test_every_turn_is_in_reach(steps: list[Step], age: str) -> None:
     told = Told(steps, age)
-    tree = read(Codex(), named(told.session.name), told.session.data).thread.tree
-    assert tree.lost() == []
-    assert len(tree.heads()) <= 1 + 2 * told.rollbacks
-    messages = list(tree)
-    assert [message.order for message in messages] == sorted({message.order for message in messages})
-    for message in messages:
-        above = tree.get(message.parent_id or "")
-        assert above is None or tree.key(above.id) < tree.key(message.id)
+    reading = read(Codex(), named(told.session.name), told.session.data)
+    must_be_in_reach(reading, heads=1 + 2 * told.rollbacks)
 
 
 @given(STEPS, AGES, st.lists(st.integers(0, 60), min_size=1, max_size=3))
@@ -138,18 +120,7 @@ def test_a_file_read_in_goes_gives_what_it_gives_at_once(
     steps: list[Step], age: str, cuts: list[int]
 ) -> None:
     session = Told(steps, age).session
-    lines, file = session.lines, named(session.name)
-    whole = read(Codex(), file, lines)
-    places = sorted({0, len(lines), *(cut % (len(lines) + 1) for cut in cuts)})
-    grown = read(Codex(), file, lines[: places[0]])
-    for start, end in itertools.pairwise(places):
-        after = read(Codex(), file, lines[start:end], before=grown)
-        if after.ending.needs_whole or not grown.ending.state:
-            after = read(Codex(), file, lines[:end])
-            after.thread.join(grown.thread.whole())
-        grown = after
-    assert same_thread(grown.thread, whole.thread), difference(grown.thread, whole.thread)
-    assert grown.ending.thread_id == whole.ending.thread_id
+    must_grow_to_the_same(Codex(), named(session.name), session.lines, cuts)
 
 
 @given(STEPS, AGES, st.data())

@@ -8,7 +8,6 @@ import pytest
 
 from raddle.actions.importing.importer import Links
 from raddle.actions.importing.opencode import OpenCode
-from raddle.actions.importing.opencode_reader import decode_state
 from raddle.model.threads.message import COMPACTION, NOTICE, TURN
 from tests.builders_opencode import (
     FOLDER,
@@ -528,4 +527,4 @@ def test_lines_are_known_by_their_first_bytes() -> None:
 def test_a_state_tells_its_session() -> None:
     state = imported(a_short_session()).ending.state
     assert OpenCode().links(state) == Links(session_id=SESSION)
-    assert decode_state(b"nonsense") is None
+    assert OpenCode().links(b"nonsense") is None

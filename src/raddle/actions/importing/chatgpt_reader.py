@@ -11,27 +11,20 @@ forms of one message are told apart by `rev`, which counts the characters: the f
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from msgspec import UNSET, Struct
 
-from raddle.actions.importing.bodies import without_long_body
+from raddle.actions.importing.bodies import put
 from raddle.actions.importing.chatgpt_layout import conversation_lines, microseconds
 from raddle.actions.importing.chatgpt_lines import SHAPE, Line, Said, decode_line, fit_line
-from raddle.actions.importing.chatgpt_turns import TOOL, Part, part_of
+from raddle.actions.importing.chatgpt_turns import Part, part_of
+from raddle.actions.importing.facts import Fact, add_fact, add_model, add_time, source_write
 from raddle.actions.importing.fitting import NOTHING
-from raddle.actions.importing.importer import (
-    Blob,
-    Ending,
-    Links,
-    Problem,
-    Taken,
-    Write,
-    message_id_of,
-    thread_id_of,
-)
-from raddle.actions.importing.records import UNREADABLE, Records
+from raddle.actions.importing.importer import Ending, Links, Taken, Write, message_id_of, thread_id_of
+from raddle.actions.importing.parts import TOOL
+from raddle.actions.importing.record_reader import RecordReader
+from raddle.actions.importing.records import UNREADABLE
 from raddle.actions.importing.titles import title_from
 from raddle.model.clock import format_time
 from raddle.model.errors import BrokenFormat
@@ -77,11 +70,11 @@ class _Facts(Struct):
     default_model: str = ""
 
 
-class ChatGPTReader:
+class ChatGPTReader(RecordReader[Line]):
     """A reading of one conversation."""
 
     def __init__(self, *, has_state: bool = False) -> None:
-        self._records: Records[Line] = Records(decode_line, fit_line, SHAPE)
+        super().__init__(decode_line, fit_line, SHAPE)
         self._has_state = has_state
         self._session = ""
         self._has_header = False
@@ -91,30 +84,12 @@ class ChatGPTReader:
         self._answered: set[str | None] = set()
         self._clock = 0
         self._given: set[str] = set()
-        self._messages: list[Message] = []
-        self._blobs: list[Blob] = []
+        self._taken = Taken(messages=[], blobs=[])
         self._first_id = ""
-        self._strange: set[str] = set()
-
-    @property
-    def problems(self) -> list[Problem]:
-        """What could not be read as it stands, so far."""
-        return self._records.problems
-
-    def feed(self, lines: Iterable[bytes]) -> None:
-        """Read complete lines, in order, each without its final newline."""
-        for line, _ in self._records.feed(lines):
-            self._read(line)
-
-    def skip_line(self, reason: str) -> None:
-        """Count a line whose bytes are not handed over, and report it."""
-        self._records.line += 1
-        self._records.report(reason)
 
     def take(self) -> Taken:
         """What is finished so far."""
-        taken = Taken(messages=self._messages, blobs=self._blobs)
-        self._messages, self._blobs = [], []
+        taken, self._taken = self._taken, Taken(messages=[], blobs=[])
         return taken
 
     def finish(self, tail: bytes = b"") -> Ending:
@@ -122,8 +97,7 @@ class ChatGPTReader:
 
         Where no header was read, the lines did not begin at their beginning, or it was lost.
         """
-        for line, _ in self._records.finish(tail):
-            self._read(line)
+        self._read_tail(tail)
         needs_whole = self._has_state or not self._has_header
         if not self._first_id:
             return Ending(needs_whole=needs_whole)
@@ -136,13 +110,13 @@ class ChatGPTReader:
             needs_whole=needs_whole,
         )
 
-    def _read(self, line: Line) -> None:
-        if line.mapping is not NOTHING:
-            self._read_document(line)
-        elif line.conversation_id is not UNSET:
-            self._read_header(line)
-        elif line.is_node:
-            self._read_node(line)
+    def _read(self, record: Line, line: bytes) -> None:
+        if record.mapping is not NOTHING:
+            self._read_document(record)
+        elif record.conversation_id is not UNSET:
+            self._read_header(record)
+        elif record.is_node:
+            self._read_node(record)
         else:
             self._report_once("a line that is no part of a conversation")
 
@@ -231,18 +205,12 @@ class ChatGPTReader:
         )
         self._see(part, at or 0)
         self._first_id = self._first_id or message_id
-        self._put(message)
+        put(self._taken, message)
         calls = () if part.is_typed else above.calls
         if part.recipient:
             calls = (*calls[-_CALLS:], _Call(record, part.recipient))
         self._last = _Spot(message_id, branch_id, calls)
         return self._last
-
-    def _put(self, message: Message) -> None:
-        message, blob = without_long_body(message)
-        self._messages.append(message)
-        if blob is not None:
-            self._blobs.append(blob)
 
     def _id(self, record: str) -> str:
         """Two conversations may share a message, whose id is then a UUID; any other id is of its own one only."""
@@ -287,21 +255,14 @@ def _call_of(part: Part, calls: tuple[_Call, ...]) -> _Call | None:
 def _writes(facts: _Facts, session: str) -> tuple[Write, ...]:
     """The registers, at most one write a path. What can change is written with the conversation's last change."""
     now = facts.updated or facts.active
-    writes: list[Write] = [("source", facts.created, {"agent": AGENT, "session_id": session})]
-    if facts.created:
-        writes.append(("created_at", facts.created, format_time(facts.created)))
-    if facts.title:
-        writes.append(("title", max(now, facts.typed_at + 1), facts.title))
-    elif facts.typed:
-        writes.append(("title", facts.typed_at, facts.typed))
+    writes = [source_write(AGENT, session, facts.created)]
+    add_time(writes, "created_at", facts.created)
+    typed = Fact(facts.typed, facts.typed_at)
+    add_fact(writes, "title", Fact(facts.title, max(now, facts.typed_at + 1)) if facts.title else typed)
     if facts.model:
-        said_at = max(facts.model_at, facts.created + 1)
-        writes.append(("model", said_at, {"provider": PROVIDER, "model": facts.model}))
-    elif facts.default_model:
-        writes.append(("model", facts.created, {"provider": PROVIDER, "model": facts.default_model}))
-    if now:
-        writes.append(("updated_at", now, format_time(now)))
-    active = facts.active or facts.created
-    if active:
-        writes.append(("last_activity_at", active, format_time(active)))
+        add_model(writes, max(facts.model_at, facts.created + 1), PROVIDER, facts.model)
+    else:
+        add_model(writes, facts.created, PROVIDER, facts.default_model)
+    add_time(writes, "updated_at", now)
+    add_time(writes, "last_activity_at", facts.active or facts.created)
     return tuple(writes)

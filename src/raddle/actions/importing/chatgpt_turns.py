@@ -7,16 +7,15 @@ each `content_type` stand. Knows one message at a time; where it stands in the t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from raddle.actions.importing.chatgpt_lines import Content, Metadata, Piece, Said, Thought
+from raddle.actions.importing.fitting import decoded, encode
+from raddle.actions.importing.parts import ASSISTANT, SYSTEM, TOOL, USER, joined
 from raddle.model.threads.message import NOTICE, TURN
-
-ASSISTANT, USER, TOOL, SYSTEM = "assistant", "user", "tool", "system"
 
 THOUGHTS = "thoughts"
 _CONTEXT = frozenset(("user_editable_context", "model_editable_context", "reasoning_recap", "system_message"))
@@ -72,11 +71,8 @@ class Part(Struct, frozen=True, gc=False, kw_only=True):
     def fullness(self) -> int:
         """Grows with what is said: an answer that was exported while it was written is longer in a later export."""
         arguments = self.arguments
-        size = len(arguments) if isinstance(arguments, str) else len(_encode(arguments)) if arguments else 0
+        size = len(arguments) if isinstance(arguments, str) else len(encode(arguments)) if arguments else 0
         return len(self.content) + len(self.thinking) + size + len(self.extra.get("files", ()))
-
-
-_encode = msgspec.json.Encoder().encode
 
 
 def part_of(said: Said) -> Part:
@@ -116,8 +112,8 @@ def _is_notice(role: str, content: Content, known: Metadata) -> bool:
 def _words_of(content: Content, known: Metadata) -> tuple[str, str]:
     """(words, thoughts)."""
     if content.content_type == THOUGHTS:
-        return "", _joined((*_thoughts(content.thoughts), *_parts(content), content.text, content.content))
-    words = _joined(
+        return "", joined((*_thoughts(content.thoughts), *_parts(content), content.text, content.content))
+    words = joined(
         (
             content.title,
             content.url,
@@ -137,7 +133,7 @@ def _words_of(content: Content, known: Metadata) -> tuple[str, str]:
     told = known.user_context_message_data
     if words or told is None:
         return words, ""
-    return _joined((told.about_user_message, told.about_model_message)), ""
+    return joined((told.about_user_message, told.about_model_message)), ""
 
 
 def _thoughts(thoughts: list[Thought] | str | None) -> Iterator[str]:
@@ -145,7 +141,7 @@ def _thoughts(thoughts: list[Thought] | str | None) -> Iterator[str]:
         yield thoughts
         return
     for one in thoughts or ():
-        yield _joined((one.summary, one.content), "\n")
+        yield joined((one.summary, one.content), "\n")
 
 
 def _parts(content: Content) -> Iterator[str]:
@@ -153,21 +149,14 @@ def _parts(content: Content) -> Iterator[str]:
         if isinstance(part, str):
             yield part
         elif part is not None:
-            yield _joined((part.title, part.url, part.text, part.result), "\n")
-
-
-def _joined(texts: Iterable[str | None], between: str = "\n\n") -> str:
-    return between.join([text for text in texts if text and not text.isspace()])
+            yield joined((part.title, part.url, part.text, part.result), "\n")
 
 
 def _arguments(words: str) -> Any:
     """What a tool was told: an object where the words are one, else the words."""
     if words.startswith("{"):
-        try:
-            value = msgspec.json.decode(words)
-        except (msgspec.DecodeError, RecursionError):
-            return words
-        return value if isinstance(value, dict) else words
+        value = decoded(words, dict[str, Any])
+        return words if value is None else value
     return words or None
 
 

@@ -9,9 +9,10 @@ from raddle.actions.importing.codex_facts import INDEX
 from raddle.actions.importing.codex_lines import Payload
 from raddle.actions.importing.codex_places import goes_on, header_in, parent_of, rollout_in
 from raddle.actions.importing.codex_reader import CodexReader
-from raddle.actions.importing.codex_state import decode_state, links_in
+from raddle.actions.importing.codex_state import VERSION, State, links_in
 from raddle.actions.importing.codex_weaver import AGENT
 from raddle.actions.importing.importer import Home, Links, Lookup, Place, SourceName
+from raddle.actions.importing.states import decode_state
 
 
 class Codex:
@@ -58,5 +59,5 @@ class Codex:
 
     def links(self, state: bytes) -> Links | None:
         """The links that a `state` remembers; None where it is not a state of this version."""
-        found = decode_state(state)
+        found = decode_state(state, State, VERSION)
         return None if found is None else links_in(found)

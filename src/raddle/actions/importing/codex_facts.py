@@ -7,16 +7,26 @@ the time its value began to hold, so that a session that merely grew writes noth
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import msgspec
 from msgspec import Struct, field
 
 from raddle.actions.importing.codex_lines import Git, Payload
+from raddle.actions.importing.facts import (
+    Fact,
+    add_activity,
+    add_fact,
+    add_git,
+    add_git_initial,
+    add_model,
+    add_time,
+    hold,
+    source_write,
+)
 from raddle.actions.importing.fitting import decoded
 from raddle.actions.importing.importer import Write
 from raddle.actions.importing.titles import title_from
-from raddle.model.clock import format_time, parse_time
+from raddle.model.clock import parse_time
 from raddle.model.threads.git_facts import slug
 
 TYPED, NAMED = range(1, 3)
@@ -26,13 +36,6 @@ INDEX = "session_index.jsonl"
 """The file in Codex's folder that holds the names people gave to sessions, one line each time."""
 
 _CWD = re.compile(r"<cwd>(.*?)</cwd>|Current working directory: (.*)")
-
-
-class Fact(Struct, array_like=True):
-    """A value and the time, in microseconds, since when it holds."""
-
-    value: str = ""
-    n: int = 0
 
 
 class Named(Struct, frozen=True, gc=False):
@@ -75,17 +78,17 @@ def see_header(facts: Facts, header: Payload, at: int) -> None:
     tick(facts, at)
     facts.created = facts.created or at
     see_folder(facts, header.cwd)
-    _hold(facts.version, header.cli_version, facts.now)
-    _hold(facts.provider, header.model_provider, facts.now)
-    _hold(facts.model, header.model, facts.now)
+    hold(facts.version, header.cli_version, facts.now)
+    hold(facts.provider, header.model_provider, facts.now)
+    hold(facts.model, header.model, facts.now)
     if header.git is not None:
         _see_git(facts, header.git)
 
 
 def _see_git(facts: Facts, git: Git) -> None:
-    _hold(facts.remote, slug(git.repository_url) if git.repository_url else None, facts.now)
-    _hold(facts.branch, git.branch, facts.now)
-    _hold(facts.commit, git.commit_hash, facts.now)
+    hold(facts.remote, slug(git.repository_url) if git.repository_url else None, facts.now)
+    hold(facts.branch, git.branch, facts.now)
+    hold(facts.commit, git.commit_hash, facts.now)
     if not facts.first_git and (git.branch or git.commit_hash):
         facts.first_branch, facts.first_commit = git.branch or "", git.commit_hash or ""
         facts.first_git = facts.now or 1
@@ -93,26 +96,21 @@ def _see_git(facts: Facts, git: Git) -> None:
 
 def see_folder(facts: Facts, cwd: str | None) -> None:
     """The session works in `cwd` from now on."""
-    _hold(facts.cwd, cwd, facts.now)
+    hold(facts.cwd, cwd, facts.now)
     if not facts.workspace_root.value:
-        _hold(facts.workspace_root, cwd, facts.now)
+        hold(facts.workspace_root, cwd, facts.now)
 
 
 def see_model(facts: Facts, model: str | None, provider: str | None = None) -> None:
     """The model is this one from now on."""
-    _hold(facts.model, model, facts.now)
-    _hold(facts.provider, provider, facts.now)
+    hold(facts.model, model, facts.now)
+    hold(facts.provider, provider, facts.now)
 
 
 def see_context(facts: Facts, content: str) -> None:
     """The context that the program injects names the folder; the first versions name it nowhere else."""
     if not facts.cwd.value and (found := _CWD.search(content)) is not None:
         see_folder(facts, (found[1] or found[2]).strip())
-
-
-def _hold(fact: Fact, value: str | None, n: int) -> None:
-    if value and value != fact.value:
-        fact.value, fact.n = value, max(n, fact.n + 1)
 
 
 def be_active(facts: Facts, at: int) -> None:
@@ -154,42 +152,18 @@ def with_name_in(index: bytes, facts: Facts, session_id: str) -> Facts:
 
 def writes_of(facts: Facts, agent: str, session_id: str, *, is_part: bool) -> tuple[Write, ...]:
     """The registers, at most one write a path. A part knows only whose it is, and when it was active."""
-    writes: list[Write] = [("source", facts.created, {"agent": agent, "session_id": session_id})]
+    writes = [source_write(agent, session_id, facts.created)]
     if not is_part:
-        _add(writes, "created_at", facts.created, format_time(facts.created) if facts.created else None)
-        for path in ("title", "workspace_root", "cwd"):
-            fact: Fact = getattr(facts, path)
-            _add(writes, path, fact.n, fact.value)
-        _add(writes, "client_version", facts.version.n, facts.version.value)
-        _add(writes, "git_remote_url", facts.remote.n, facts.remote.value)
-        if facts.model.value:
-            n = max(facts.model.n, facts.provider.n)
-            model = {"provider": facts.provider.value or None, "model": facts.model.value}
-            _add(writes, "model", n, model)
-        _add_git(writes, facts)
-    if facts.active:
-        for path in ("updated_at", "last_activity_at"):
-            _add(writes, path, facts.active, format_time(facts.active))
+        add_time(writes, "created_at", facts.created)
+        add_fact(writes, "title", facts.title)
+        add_fact(writes, "workspace_root", facts.workspace_root)
+        add_fact(writes, "cwd", facts.cwd)
+        add_fact(writes, "client_version", facts.version)
+        add_fact(writes, "git_remote_url", facts.remote)
+        add_model(writes, max(facts.model.n, facts.provider.n), facts.provider.value, facts.model.value)
+        if facts.first_git:
+            n = max(facts.branch.n, facts.commit.n)
+            add_git(writes, n, branch=facts.branch.value, commit=facts.commit.value)
+            add_git_initial(writes, facts.first_git, branch=facts.first_branch, commit=facts.first_commit)
+    add_activity(writes, facts.active)
     return tuple(writes)
-
-
-def _add(writes: list[Write], path: str, n: int, value: Any) -> None:
-    if value:
-        writes.append((path, n, value))
-
-
-def _add_git(writes: list[Write], facts: Facts) -> None:
-    if not facts.first_git:
-        return
-    now = {
-        "git_branch": facts.branch.value or None,
-        "git_current_commit_sha": facts.commit.value or None,
-        "git_end_dirty": None,
-    }
-    first = {
-        "git_initial_branch": facts.first_branch or None,
-        "git_initial_commit_sha": facts.first_commit or None,
-        "git_start_dirty": None,
-    }
-    _add(writes, "git", max(facts.branch.n, facts.commit.n), now)
-    _add(writes, "git_initial", facts.first_git, first)

@@ -11,9 +11,9 @@ from collections import deque
 
 from msgspec import Struct
 
-from raddle.actions.importing.bodies import without_long_body
-from raddle.actions.importing.codex_items import Part
+from raddle.actions.importing.bodies import put
 from raddle.actions.importing.importer import Blob, Lookup, Taken
+from raddle.actions.importing.parts import MessagePart
 from raddle.model.threads.message import Message, Usage, changed
 
 _LONGEST_WAIT = 128
@@ -79,7 +79,7 @@ class Flow:
         """What comes next is another response, if it is one."""
         self._takes_parts = False
 
-    def grow(self, part: Part) -> Message | None:
+    def grow(self, part: MessagePart) -> Message | None:
         """One more part of the open response: the message as it is now; None where it is lost."""
         message = self._stored()
         return None if message is None else self._replace(message, folded(message, part))
@@ -125,10 +125,7 @@ class Flow:
             slot = queue.popleft()
             slot.is_queued = False
             if slot.message is not None:
-                slot.message, blob = without_long_body(slot.message)
-                taken.messages.append(slot.message)
-                if blob is not None:
-                    taken.blobs.append(blob)
+                slot.message = put(taken, slot.message)
         return taken
 
     def _waits(self, slot: _Slot) -> bool:
@@ -145,7 +142,7 @@ class Flow:
         self._spare = memory.spare
 
 
-def folded(message: Message, part: Part) -> Message:
+def folded(message: Message, part: MessagePart) -> Message:
     """`message` with one more part of it; a part that adds nothing is not counted in `rev`."""
     if part.is_empty:
         return message

@@ -6,29 +6,17 @@ stands, and which parts are one response of the model, is decided elsewhere.
 
 from __future__ import annotations
 
-import binascii
-import hashlib
 import re
-from collections.abc import Iterable
 from typing import Any
-from urllib.parse import unquote_to_bytes
 
 import msgspec
-from msgspec import Raw, Struct, field
+from msgspec import Raw
 
-from raddle.actions.importing.codex_lines import (
-    Block,
-    Outcome,
-    Payload,
-    blocks_of,
-    text_of,
-)
+from raddle.actions.importing.codex_lines import Block, Outcome, Payload, blocks_of, text_of
 from raddle.actions.importing.fitting import decoded, encode, plain_of
-from raddle.actions.importing.importer import Blob
-from raddle.model.threads.message import NOTICE, TURN, Attachment, ToolCall
+from raddle.actions.importing.parts import ASSISTANT, SYSTEM, TOOL, USER, Aside, MessagePart, joined
+from raddle.model.threads.message import NOTICE, Attachment, ToolCall
 from raddle.model.tolerant_json import DEEPEST
-
-ASSISTANT, USER, TOOL, SYSTEM = "assistant", "user", "tool", "system"
 
 _INJECTED = re.compile(
     r"\s*(?:<(?:environment_context|user_instructions|INSTRUCTIONS|permissions instructions|app-context"
@@ -44,63 +32,29 @@ _REQUEST = "## My request for Codex:"
 _IDE = ("# Context from my IDE setup:", "# Files mentioned by the user:")
 _IMAGE_TAG = re.compile(r"\s*<(/?)image(?: name=([^>]*))?>\s*\Z")
 _FAILED = re.compile(r"(?:Exit code: |[\s\S]{0,200}?Process exited with code )(-?\d+)")
-_DATA_URL = re.compile(r"data:([^;,]*)[^,]*,")
 
 _CALLS = frozenset(
     "function_call custom_tool_call local_shell_call web_search_call tool_search_call tool_call".split()
 )
 
 
-class Part(Struct, frozen=True, gc=False, kw_only=True):
-    """A message's worth of one item. `key` tells the parts of an item apart; the first one's is empty."""
-
-    role: str
-    kind: str = TURN
-    key: str = ""
-    content: str = ""
-    thinking: str = ""
-    tool_calls: tuple[ToolCall, ...] = ()
-    tool_call_id: str = ""
-    tool_name: str = ""
-    is_error: bool = False
-    attachments: tuple[Attachment, ...] = ()
-    extra: dict[str, Any] = {}
-
-    @property
-    def is_typed(self) -> bool:
-        """Did a person type this?"""
-        return self.role == USER and self.kind == TURN
-
-    @property
-    def is_empty(self) -> bool:
-        """Does it say nothing at all?"""
-        return not (self.content or self.thinking or self.tool_calls or self.attachments or self.tool_call_id)
-
-
-class Aside(Struct):
-    """What comes off while an item is read: bytes to store as blobs, repairs to report."""
-
-    blobs: list[Blob] = field(default_factory=list)
-    repairs: list[str] = field(default_factory=list)
-
-
-def parts_of(item: Payload, aside: Aside) -> list[Part]:
+def parts_of(item: Payload, aside: Aside) -> list[MessagePart]:
     """The parts of an item, in order; none where it has no words for anyone."""
     kind = item.type
     if kind == "message" or (not kind and item.role):
         return _message_parts(item, aside)
     if kind == "reasoning":
         thoughts = [*_texts(item.summary, aside), *_texts(item.content, aside)]
-        return [Part(role=ASSISTANT, thinking=_joined(dict.fromkeys(thoughts)))]
+        return [MessagePart(role=ASSISTANT, thinking=joined(dict.fromkeys(thoughts)))]
     if kind in _CALLS:
-        return [Part(role=ASSISTANT, tool_calls=(_call_of(item, aside),))]
+        return [MessagePart(role=ASSISTANT, tool_calls=(_call_of(item, aside),))]
     if kind == "image_generation_call":
         return [_drawn(item, aside)]
     if kind == "agent_message":
-        words = _joined(_texts(item.content, aside))
+        words = joined(_texts(item.content, aside))
         told = {"author": item.author, "recipient": item.recipient}
         extra = {name: value for name, value in told.items() if value}
-        return [Part(role=USER, kind=NOTICE, content=words, extra=extra)]
+        return [MessagePart(role=USER, kind=NOTICE, content=words, extra=extra)]
     if kind.endswith(("_output", "_result")):
         return [_result_part(item, aside)]
     return []
@@ -123,27 +77,23 @@ def _texts(content: Raw, aside: Aside) -> list[str]:
     return [block.text for block in blocks if block.text]
 
 
-def _joined(texts: Iterable[str], between: str = "\n\n") -> str:
-    return between.join([text for text in texts if text and not text.isspace()])
-
-
-def _message_parts(item: Payload, aside: Aside) -> list[Part]:
+def _message_parts(item: Payload, aside: Aside) -> list[MessagePart]:
     blocks, repairs = blocks_of(item.content)
     aside.repairs += repairs
     if not blocks and (words := text_of(item.message)):
         blocks = [Block(type="text", text=words)]
     if item.role == USER:
         return _user_parts(item, blocks, aside)
-    words = _joined(block.text or "" for block in blocks)
+    words = joined(block.text or "" for block in blocks)
     attachments = _attachments(blocks, aside)
     if item.role == ASSISTANT:
         extra = {"phase": item.phase} if item.phase else {}
-        return [Part(role=ASSISTANT, content=words, attachments=attachments, extra=extra)]
+        return [MessagePart(role=ASSISTANT, content=words, attachments=attachments, extra=extra)]
     role = item.role if item.role == TOOL else SYSTEM
-    return [Part(role=role, kind=NOTICE, content=words, attachments=attachments)]
+    return [MessagePart(role=role, kind=NOTICE, content=words, attachments=attachments)]
 
 
-def _user_parts(item: Payload, blocks: list[Block], aside: Aside) -> list[Part]:
+def _user_parts(item: Payload, blocks: list[Block], aside: Aside) -> list[MessagePart]:
     """What a person typed, and what stands beside it in the same item."""
     passed = item.internal_chat_message_metadata_passthrough
     kinds = (passed.content_item_kinds if passed is not None else None) or []
@@ -160,8 +110,8 @@ def _user_parts(item: Payload, blocks: list[Block], aside: Aside) -> list[Part]:
         injected.append(before)
         typed.append(said)
     parts = [
-        Part(role=USER, kind=NOTICE, key="notice", content=_joined(injected)),
-        Part(role=USER, key="said", content=_joined(typed), attachments=_attachments(blocks, aside)),
+        MessagePart(role=USER, kind=NOTICE, key="notice", content=joined(injected)),
+        MessagePart(role=USER, key="said", content=joined(typed), attachments=_attachments(blocks, aside)),
     ]
     parts = [part for part in parts if not part.is_empty]
     if parts:
@@ -195,8 +145,7 @@ def _call_of(item: Payload, aside: Aside) -> ToolCall:
     arguments = next(
         (one for one in (item.arguments, item.input, item.action) if bytes(one) != b"null"), item.arguments
     )
-    value, repairs = plain_of(arguments)
-    aside.repairs += repairs
+    value = aside.plain(arguments)
     if kind == "function_call" and isinstance(value, str):
         value = _parsed(value)
     return ToolCall(id=item.call_id or item.id or "", tool_name=name, arguments_json=value)
@@ -214,17 +163,17 @@ def _parsed(text: str) -> Any:
     return plain_of(Raw(data))[0] if is_deep else value
 
 
-def _drawn(item: Payload, aside: Aside) -> Part:
+def _drawn(item: Payload, aside: Aside) -> MessagePart:
     """A picture that the model made: its call and its result are one item."""
     attachments: tuple[Attachment, ...] = ()
     if data := text_of(item.result):
-        attachments = (_kept(_from_base64(data, aside), "image/png", "", aside),)
+        attachments = (aside.attach(aside.from_base64(data), "image/png"),)
     asked = {"prompt": item.revised_prompt} if item.revised_prompt else None
     call = ToolCall(id=item.call_id or item.id or "", tool_name="image_generation", arguments_json=asked)
-    return Part(role=ASSISTANT, tool_calls=(call,), attachments=attachments)
+    return MessagePart(role=ASSISTANT, tool_calls=(call,), attachments=attachments)
 
 
-def _result_part(item: Payload, aside: Aside) -> Part:
+def _result_part(item: Payload, aside: Aside) -> MessagePart:
     """The answer to one call. It is kept when it is empty: the call was answered."""
     content, is_error = "", False
     attachments: tuple[Attachment, ...] = ()
@@ -234,7 +183,7 @@ def _result_part(item: Payload, aside: Aside) -> Part:
     else:
         output = item.output if bytes(item.output) != b"null" else item.result
         content, is_error, attachments = _outcome(output, aside)
-    return Part(
+    return MessagePart(
         role=TOOL,
         content=content,
         tool_call_id=item.call_id or "",
@@ -254,11 +203,10 @@ def _outcome(output: Raw, aside: Aside) -> tuple[str, bool, tuple[Attachment, ..
         return *_of_outcome(told), ()
     blocks, repairs = blocks_of(output)
     if not blocks:
-        plain, repairs = plain_of(output)
-        aside.repairs += repairs
+        plain = aside.plain(output)
         return ("" if plain is None else encode(plain).decode()), False, ()
     aside.repairs += repairs
-    words = _joined((block.text or "" for block in blocks), "\n")
+    words = joined((block.text or "" for block in blocks), "\n")
     found = _FAILED.match(words)
     return words, found is not None and found[1] != "0", _attachments(blocks, aside)
 
@@ -285,28 +233,8 @@ def _attachments(blocks: list[Block], aside: Aside) -> tuple[Attachment, ...]:
         tag = _IMAGE_TAG.match(block.text) if block.text else None
         if tag is not None:
             name = (tag[2] or "").strip("\"' ")
-        data = block.image_url or block.file_data or ""
-        found = _DATA_URL.match(data)
+        found = aside.from_data_url(block.image_url or block.file_data or "")
         if found is not None:
-            body = data[found.end() :]
-            is_base64 = found[0].endswith(";base64,")
-            bytes_ = _from_base64(body, aside) if is_base64 else unquote_to_bytes(body)
-            kept.append(_kept(bytes_, found[1], block.filename or name, aside))
+            kept.append(aside.attach(*found, block.filename or name))
             name = ""
     return tuple(kept)
-
-
-def _kept(body: bytes, media_type: str, name: str, aside: Aside) -> Attachment:
-    blob = Blob(sha256=hashlib.sha256(body).hexdigest(), body=body, media_type=media_type)
-    aside.blobs.append(blob)
-    return Attachment(sha256=blob.sha256, media_type=media_type, name=name, size=len(body))
-
-
-def _from_base64(text: str, aside: Aside) -> bytes:
-    """The bytes of `text`; as many of them as there are, where its end is missing."""
-    try:
-        return binascii.a2b_base64(text + "=" * (-len(text) % 4))
-    except (binascii.Error, ValueError) as error:
-        aside.repairs.append(f"an attachment that is not whole base64 ({error})")
-    kept = re.sub(r"[^A-Za-z0-9+/]", "", text)
-    return binascii.a2b_base64(kept[: len(kept) // 4 * 4])

@@ -8,16 +8,14 @@ events that repeat what an item says are most of the bytes.
 from __future__ import annotations
 
 import re
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
 
-from raddle.actions.importing.fitting import NOTHING, decoded, encode, fitting
+from raddle.actions.importing.fitting import NOTHING, decoded, encode, fitted
 from raddle.actions.importing.records import UNREADABLE, Shape
 from raddle.model.tolerant_json import decode_tolerantly
-
-T = TypeVar("T", bound=Struct)
 
 
 class TokenCount(Struct, frozen=True, gc=False):
@@ -229,7 +227,8 @@ _STARTS = re.compile(rb'\{"(?:timestamp|ordinal|type|payload|id|record_type|crea
 
 def _is_record(value: dict[str, Any]) -> bool:
     """Is this a whole line, and not an item, a block or a header inside one?"""
-    return value.get("type") in WRAPPERS and isinstance(value.get("payload"), dict)
+    kind = value.get("type")
+    return isinstance(kind, str) and kind in WRAPPERS and isinstance(value.get("payload"), dict)
 
 
 SHAPE = Shape(_STARTS, _is_record)
@@ -241,7 +240,7 @@ def bare_payload(line: bytes) -> Payload:
     if found is not None:
         return found
     plain = decode_tolerantly(line)[0]
-    return _fit(plain, Payload) if isinstance(plain, dict) else Payload()
+    return fitted(plain, Payload) if isinstance(plain, dict) else Payload()
 
 
 def fit_line(value: dict[str, Any]) -> Line | None:
@@ -250,17 +249,12 @@ def fit_line(value: dict[str, Any]) -> Line | None:
     if not isinstance(payload, dict):
         is_bare = "record_type" in value or isinstance(value.get("role"), str)
         is_bare = is_bare or (isinstance(value.get("id"), str) and isinstance(value.get("timestamp"), str))
-        return _fit(value, Line) if is_bare or isinstance(value.get("type"), str) else None
+        return fitted(value, Line) if is_bare or isinstance(value.get("type"), str) else None
     line = decoded(encode(value), Line)
     if line is None:
-        line = _fit({name: one for name, one in value.items() if name != "payload"}, Line)
-        line = msgspec.structs.replace(line, payload=_fit(payload, Payload))
+        line = fitted({name: one for name, one in value.items() if name != "payload"}, Line)
+        line = msgspec.structs.replace(line, payload=fitted(payload, Payload))
     return line
-
-
-def _fit(value: dict[str, Any], kind: type[T]) -> T:
-    """A `kind` of the fields of `value` that it takes as they are."""
-    return msgspec.json.decode(encode(fitting(value, kind)), type=kind)
 
 
 def blocks_of(content: Raw) -> tuple[list[Block], list[str]]:
@@ -279,7 +273,7 @@ def blocks_of(content: Raw) -> tuple[list[Block], list[str]]:
 
 def _fit_block(plain: Any) -> Block:
     if isinstance(plain, dict):
-        return _fit(plain, Block)
+        return fitted(plain, Block)
     return Block(type="text", text=plain if isinstance(plain, str) else encode(plain).decode())
 
 

@@ -6,8 +6,6 @@ Owns whose session a file is, and which kinds of line there are; words are read 
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -23,7 +21,7 @@ from raddle.actions.importing.codex_facts import (
     with_name_in,
     writes_of,
 )
-from raddle.actions.importing.codex_items import SYSTEM, Part, said_in
+from raddle.actions.importing.codex_items import said_in
 from raddle.actions.importing.codex_lineage import see_header as see_lineage
 from raddle.actions.importing.codex_lineage import see_line, see_turn
 from raddle.actions.importing.codex_lines import (
@@ -41,26 +39,18 @@ from raddle.actions.importing.codex_lines import (
 )
 from raddle.actions.importing.codex_places import rollout_in, start_of
 from raddle.actions.importing.codex_spawns import ACTIVITY
-from raddle.actions.importing.codex_state import VERSION, State, decode_state, encode_state, links_in
+from raddle.actions.importing.codex_state import VERSION, State, links_in
 from raddle.actions.importing.codex_strand import roll_back
 from raddle.actions.importing.codex_weaver import AGENT, Weaver, When
 from raddle.actions.importing.fitting import NOTHING, decoded, plain_of
-from raddle.actions.importing.importer import (
-    Ending,
-    Links,
-    Lookup,
-    Problem,
-    SourceName,
-    Taken,
-    thread_id_of,
-)
+from raddle.actions.importing.importer import Ending, Links, Lookup, SourceName, Taken, thread_id_of
 from raddle.actions.importing.other_agents import agent_of
-from raddle.actions.importing.records import Records
+from raddle.actions.importing.parts import SYSTEM, MessagePart
+from raddle.actions.importing.record_reader import RecordReader
+from raddle.actions.importing.states import decode_state, encode_state
 from raddle.model.clock import parse_time
 from raddle.model.threads.message import NOTICE, Usage
 
-_KIND = re.compile(r"[a-z]+(?:[-_][a-z]+)*\Z")
-"""How a kind of line is spelt. What is spelt otherwise may be anything, a secret too, and is not repeated."""
 _LINES_TO_SNIFF = 20
 _TURN_ENDS = frozenset("task_started turn_started task_complete turn_complete turn_aborted".split())
 _SPAWNS = frozenset("collab_agent_spawn_end sub_agent_activity item_completed".split())
@@ -73,15 +63,15 @@ _EVENTS = (
 _WITHOUT_WORDS = frozenset("world_state inter_agent_communication_metadata security_risk_score".split())
 
 
-class CodexReader:
+class CodexReader(RecordReader[Line]):
     """A reading of one file."""
 
     def __init__(
         self, source: SourceName, *, links: Links | None = None, lookup: Lookup | None = None
     ) -> None:
+        super().__init__(decode_line, self._fit, SHAPE)
         self._rollout = rollout_in(source.name)
         self._index = source.companions.get(INDEX, b"")
-        self._records: Records[Line] = Records(decode_line, self._fit, SHAPE)
         self._given = links or Links()
         self._weaver = Weaver(lookup, self._records.report)
         self._fallback = ""
@@ -90,16 +80,10 @@ class CodexReader:
         self._is_begun = False
         self._is_unreadable_state = False
         self._other_agent = ""
-        self._strange: set[str] = set()
-
-    @property
-    def problems(self) -> list[Problem]:
-        """What could not be read as it stands, so far."""
-        return self._records.problems
 
     def recall(self, state: bytes) -> None:
         """Go on where `state` was taken."""
-        found = decode_state(state)
+        found = decode_state(state, State, VERSION)
         if found is None:
             self._is_unreadable_state = True
             return
@@ -130,16 +114,6 @@ class CodexReader:
             self._total,
         )
 
-    def feed(self, lines: Iterable[bytes]) -> None:
-        """Read complete lines, in order, each without its final newline."""
-        for entry, line in self._records.feed(lines):
-            self._read(entry, line)
-
-    def skip_line(self, reason: str) -> None:
-        """Count a line whose bytes are not handed over, and report it."""
-        self._records.line += 1
-        self._records.report(reason)
-
     def take(self) -> Taken:
         """What is finished so far."""
         return self._weaver.flow.take()
@@ -148,8 +122,7 @@ class CodexReader:
         """End the reading; `tail` is read where it is a whole record."""
         can_go_on = self._records.is_between_records and not self._weaver.is_forgetful
         state = encode_state(self._state()) if can_go_on else b""
-        for entry, line in self._records.finish(tail):
-            self._read(entry, line)
+        self._read_tail(tail)
         weaver = self._weaver
         weaver.flow.close()
         session_id = self._session_id()
@@ -304,7 +277,7 @@ class CodexReader:
             weaver.flow.end_response()
             roll_back(weaver.strand, event.num_turns or 0)
         elif kind == "error" and (words := text_of(event.message)):
-            weaver.tell(Part(role=SYSTEM, kind=NOTICE, content=words, is_error=True), "error", when)
+            weaver.tell(MessagePart(role=SYSTEM, kind=NOTICE, content=words, is_error=True), "error", when)
 
     def _turn(self, turn: str | None) -> None:
         """A turn begins, goes on or ends: no response reaches beyond that."""
@@ -337,10 +310,8 @@ class CodexReader:
             self._other_agent = "" if agent == AGENT else agent
         if self._other_agent:
             self._records.report(f"a session of {self._other_agent}, not of Codex")
-        elif kind not in self._strange:
-            self._strange.add(kind)
-            named = repr(kind) if _KIND.match(kind) else "one whose name is no plain word"
-            self._records.report(f"a kind of line that is not known: {named}")
+        else:
+            self._report_stranger("line", kind)
 
 
 def _is_echo(event: Payload) -> bool:

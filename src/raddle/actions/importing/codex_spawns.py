@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from raddle.actions.importing.bounded import keep_first, keep_last
 from raddle.actions.importing.codex_lines import Payload
 from raddle.actions.importing.importer import Anchor
 from raddle.model.threads.message import ToolCall
@@ -29,9 +30,7 @@ class Spawns:
     def see_call(self, call: ToolCall, anchor: Anchor) -> None:
         """A message makes a call; remember it where it starts a sub-agent."""
         if call.tool_name.endswith("spawn_agent"):
-            self.calls[call.id] = anchor
-            if len(self.calls) > _REMEMBERED:
-                del self.calls[next(iter(self.calls))]
+            keep_last(self.calls, call.id, anchor, _REMEMBERED)
 
     def see_result(self, call_id: str, content: str) -> None:
         """The result of a call names what it started."""
@@ -49,6 +48,4 @@ class Spawns:
 
     def _link(self, agent: str | None, call_id: str | None) -> None:
         if agent and call_id in self.calls:
-            self.agents.setdefault(agent, call_id)
-            if len(self.agents) > _REMEMBERED:
-                del self.agents[next(iter(self.agents))]
+            keep_first(self.agents, agent, call_id, _REMEMBERED)

@@ -1,12 +1,11 @@
 """What a reading of a Codex rollout leaves, so that a grown file is read on from its end.
 
-Owns the state's bytes and their version. A state is bounded: some 30 kB, and 20 bytes for each of 4,096 records
+Owns what is in it, and its version. A state is bounded: some 30 kB, and 20 bytes for each of 4,096 records
 that have no id of their own.
 """
 
 from __future__ import annotations
 
-import msgspec
 from msgspec import Struct
 
 from raddle.actions.importing.codex_facts import Facts
@@ -37,20 +36,6 @@ class State(Struct, array_like=True):
     calls: dict[str, Anchor]
     agents: dict[str, str]
     total: tuple[int, int]
-
-
-def encode_state(state: State) -> bytes:
-    """A state as bytes."""
-    return msgspec.msgpack.encode(state)
-
-
-def decode_state(state: bytes) -> State | None:
-    """A state as a value; None where it is damaged, or of another version."""
-    try:
-        found = msgspec.msgpack.decode(state, type=State)
-    except (msgspec.DecodeError, RecursionError):
-        return None
-    return found if found.version == VERSION else None
 
 
 def links_in(state: State) -> Links:

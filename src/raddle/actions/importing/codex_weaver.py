@@ -12,16 +12,18 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
+from raddle.actions.importing.bounded import keep_first
 from raddle.actions.importing.codex_facts import Facts, be_active, see_context, type_title
 from raddle.actions.importing.codex_flow import Flow
-from raddle.actions.importing.codex_items import ASSISTANT, TOOL, USER, Aside, Part, parts_of, said_in
+from raddle.actions.importing.codex_items import parts_of, said_in
 from raddle.actions.importing.codex_lineage import Lineage
 from raddle.actions.importing.codex_lines import Payload, blocks_of
 from raddle.actions.importing.codex_places import Start
 from raddle.actions.importing.codex_spawns import Spawns
 from raddle.actions.importing.codex_strand import Strand, append, hang, take_place
 from raddle.actions.importing.importer import Anchor, Lookup, message_id_of
-from raddle.model.clock import format_time
+from raddle.actions.importing.parts import ASSISTANT, TOOL, USER, Aside, MessagePart
+from raddle.actions.importing.timestamps import as_ts
 from raddle.model.threads.carried import carried_message, is_carried_mark
 from raddle.model.threads.message import COMPACTION, NOTICE, TURN, Message, Usage, changed
 
@@ -115,7 +117,7 @@ class Weaver:
         take_place(self.strand, message, is_typed=is_typed)
         for call in message.tool_calls:
             if call.id:
-                _keep(self._calls, call.id, call.tool_name, _CALLS)
+                keep_first(self._calls, call.id, call.tool_name, _CALLS)
                 self.spawns.see_call(call, Anchor(message.id, message.order))
         self.flow.end_response()
         self.flow.put(message)
@@ -127,7 +129,7 @@ class Weaver:
     def _is_stored(self, unique: tuple[str, ...]) -> bool:
         return self._lookup is not None and self._lookup(self._id(*unique)) is not None
 
-    def tell(self, part: Part, key: str, when: When) -> None:
+    def tell(self, part: MessagePart, key: str, when: When) -> None:
         """Something that the program told, and no item repeats."""
         _, text = _digest(part.content)
         self._put(part, self._counted(text, key, self.lineage.origin), when, rev=1)
@@ -139,11 +141,11 @@ class Weaver:
             return
         self._seen[key] = 0
         identity = ("compacted", self.lineage.origin, text)
-        part = Part(role="user", kind=COMPACTION, content=summary)
+        part = MessagePart(role=USER, kind=COMPACTION, content=summary)
         self.flow.compact(self._placed(part, identity, when, rev=1))
         self._say(when)
 
-    def _read_parts(self, item: Payload, parts: list[Part], when: When, *, rev: int = 1) -> None:
+    def _read_parts(self, item: Payload, parts: list[MessagePart], when: When, *, rev: int = 1) -> None:
         identity = self._identity(item)
         if identity is None:
             return
@@ -160,7 +162,7 @@ class Weaver:
         if when.at is not None:
             be_active(self.facts, when.at)
 
-    def _respond(self, part: Part, identity: tuple[Any, ...], when: When, rev: int) -> None:
+    def _respond(self, part: MessagePart, identity: tuple[Any, ...], when: When, rev: int) -> None:
         """A thought, a word or a call of the model."""
         if self.flow.takes_parts:
             message = self.flow.grow(part)
@@ -170,10 +172,10 @@ class Weaver:
         if message is not None and not message.is_purged:
             for call in part.tool_calls:
                 if call.id:
-                    _keep(self._calls, call.id, call.tool_name, _CALLS)
+                    keep_first(self._calls, call.id, call.tool_name, _CALLS)
                     self.spawns.see_call(call, Anchor(message.id, message.order))
 
-    def _put(self, part: Part, identity: tuple[Any, ...], when: When, rev: int) -> None:
+    def _put(self, part: MessagePart, identity: tuple[Any, ...], when: When, rev: int) -> None:
         if part.kind == NOTICE:
             see_context(self.facts, part.content)
         elif part.role == TOOL:
@@ -183,7 +185,7 @@ class Weaver:
             type_title(self.facts, part.content)
         self.flow.put(self._placed(part, identity, when, rev))
 
-    def _placed(self, part: Part, identity: tuple[Any, ...], when: When, rev: int) -> Message:
+    def _placed(self, part: MessagePart, identity: tuple[Any, ...], when: When, rev: int) -> Message:
         """A new message at the end of the strand."""
         strand, extra = self.strand, part.extra
         if not strand.branch_id:
@@ -207,7 +209,7 @@ class Weaver:
             branch_id=place.branch_id,
             role=part.role,
             content=part.content,
-            ts="" if when.at is None else _as_ts(when.stamp, when.at),
+            ts="" if when.at is None else as_ts(when.stamp, when.at),
             seq=None if place.seq == when.at else place.seq,
             rev=rev,
             tool_calls=part.tool_calls,
@@ -294,17 +296,3 @@ def _digest(*said: Any) -> tuple[int, str]:
         digest.update(one.encode(errors="replace") + b"\0" if isinstance(one, str) else one)
     found = digest.digest()
     return int.from_bytes(found[:8], "big", signed=True), found.hex()
-
-
-def _as_ts(text: str, at: int) -> str:
-    """`at` as text; nearly every timestamp is that text already, but for three digits."""
-    if len(text) == 24 and text[10] == "T" and text[19] == "." and text[17:19] < "60" and text[23] == "Z":
-        return f"{text[:23]}000Z"
-    return format_time(at)
-
-
-def _keep(kept: dict[str, str], key: str, value: str, most: int) -> None:
-    """Remember the first of a key, and forget the oldest past the bound."""
-    kept.setdefault(key, value)
-    if len(kept) > most:
-        del kept[next(iter(kept))]

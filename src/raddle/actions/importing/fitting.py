@@ -21,11 +21,12 @@ NOTHING = Raw(b"null")
 """Stands where a record says nothing."""
 
 encode = msgspec.json.Encoder().encode
-_decode_flat = msgspec.json.Decoder(dict[str, str | int | float | bool | None]).decode
+_Scalar = str | int | float | bool | None
+_decode_flat = msgspec.json.Decoder(dict[str, _Scalar] | _Scalar).decode
 _decode_plain = msgspec.json.Decoder().decode
 
 
-def decoded(data: bytes | Raw, kind: type[T]) -> T | None:
+def decoded(data: bytes | str | Raw, kind: type[T]) -> T | None:
     """`data` as a `kind`; None where it is something else."""
     try:
         return msgspec.json.decode(data, type=kind)
@@ -50,7 +51,7 @@ def fitted(value: dict[str, Any], kind: type[S]) -> S:
 def plain_of(raw: Raw) -> tuple[Any, list[str]]:
     """`raw` as plain JSON, cut where it is nested too deeply; and what was repaired."""
     try:
-        return _decode_flat(raw), []  # as most arguments of calls are, and then too flat to be cut
+        return _decode_flat(raw), []  # as nearly all arguments of calls are: what is flat needs no cut
     except UNREADABLE:
         data = bytes(raw)
     if data.count(b"[") + data.count(b"{") > DEEPEST:

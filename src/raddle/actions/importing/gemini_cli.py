@@ -12,9 +12,10 @@ from collections.abc import Iterable
 from itertools import islice
 
 from raddle.actions.importing.gemini_cli_facts import PROJECT_ROOT, PROJECTS
-from raddle.actions.importing.gemini_cli_reader import GeminiCliReader, decode_state
+from raddle.actions.importing.gemini_cli_reader import VERSION, GeminiCliReader, State
 from raddle.actions.importing.gemini_cli_weaver import AGENT
 from raddle.actions.importing.importer import Home, Links, Lookup, Place, SourceName
+from raddle.actions.importing.states import decode_state
 
 _SESSION_ID = re.compile(rb'"sessionId"\s*:\s*"([^"\\]{1,200})"')
 _SUB_AGENT = re.compile(rb'^(?:\{"sessionId"[^\n]{0,4096}?|[ \t]{1,4})"kind"\s*:\s*"subagent"', re.MULTILINE)
@@ -67,7 +68,7 @@ class GeminiCli:
 
     def links(self, state: bytes) -> Links | None:
         """The links that a `state` remembers; None where it is not a state of this version."""
-        found = decode_state(state)
+        found = decode_state(state, State, VERSION)
         return (
             None if found is None else Links(session_id=found.session or found.fallback).joined(found.links)
         )

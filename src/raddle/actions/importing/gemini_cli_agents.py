@@ -6,11 +6,10 @@ before, only its prompt tells: it holds an argument of the call, word for word.
 
 from __future__ import annotations
 
-import hashlib
 import re
-from typing import TypeVar
 
-from raddle.actions.importing.importer import Anchor, Links
+from raddle.actions.importing.bounded import keep_first
+from raddle.actions.importing.importer import Anchor, Links, prompt_digest
 from raddle.model.threads.message import ToolCall
 
 _REMEMBERED = 256
@@ -19,7 +18,6 @@ _STARTERS = frozenset(
     " memory_manager".split()
 )
 _OBJECTIVE = re.compile(r"<(objective|question)>(.*)</\1>", re.DOTALL)
-V = TypeVar("V")
 
 
 class Agents:
@@ -36,22 +34,25 @@ class Agents:
         """A call was made by that message: it may start a sub-agent."""
         if call.tool_name not in _STARTERS or not isinstance(call.arguments_json, dict):
             return
-        _keep(self._own.calls, call.id, Anchor(message_id, order))
+        keep_first(self._own.calls, call.id, Anchor(message_id, order), _REMEMBERED)
         for given in call.arguments_json.values():
             if isinstance(given, str) and given.strip():
-                _keep(self._own.prompts, _digest(given), call.id)
+                keep_first(self._own.prompts, prompt_digest(given), call.id, _REMEMBERED)
 
     def see_agent(self, agent_id: str, call_id: str, message_id: str, order: int) -> None:
         """A call of that message started the sub-agent."""
-        _keep(self._own.calls, call_id, Anchor(message_id, order))
-        _keep(self._own.agents, agent_id, call_id)
+        keep_first(self._own.calls, call_id, Anchor(message_id, order), _REMEMBERED)
+        keep_first(self._own.agents, agent_id, call_id, _REMEMBERED)
 
     def starter(self, prompt: str) -> Anchor | None:
         """The message that started this sub-agent, which was asked `prompt`."""
         known = self.links("")
         inside = _OBJECTIVE.search(prompt)
         asked = [prompt, inside.group(2)] if inside is not None else [prompt]
-        calls = [known.agents.get(self.agent_id, ""), *(known.prompts.get(_digest(one), "") for one in asked)]
+        calls = [
+            known.agents.get(self.agent_id, ""),
+            *(known.prompts.get(prompt_digest(one), "") for one in asked),
+        ]
         found = next((known.calls[call] for call in calls if call in known.calls), None)
         self.is_unplaced = found is None
         return found
@@ -67,14 +68,3 @@ class Agents:
     def recall(self, own: Links) -> None:
         """Go on where `memory` was taken."""
         self._own = own
-
-
-def _keep(kept: dict[str, V], key: str, value: V) -> None:
-    """Remember the first, and forget the oldest past the bound."""
-    kept.setdefault(key, value)
-    if len(kept) > _REMEMBERED:
-        del kept[next(iter(kept))]
-
-
-def _digest(prompt: str) -> str:
-    return hashlib.blake2b(prompt.strip().encode(errors="replace"), digest_size=8).hexdigest()

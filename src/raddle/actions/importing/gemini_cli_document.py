@@ -12,7 +12,8 @@ import re
 from collections.abc import Callable, Iterator
 from itertools import islice
 
-from raddle.actions.importing.gemini_cli_lines import Record, decode_record, decoded, fit_record
+from raddle.actions.importing.fitting import decoded
+from raddle.actions.importing.gemini_cli_lines import Record, decode_record, fit_record
 from raddle.actions.importing.records import UNREADABLE
 from raddle.model.errors import BrokenFormat
 from raddle.model.tolerant_json import decode_tolerantly

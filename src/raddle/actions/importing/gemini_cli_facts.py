@@ -9,14 +9,21 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from msgspec import Struct, field
 
-from raddle.actions.importing.gemini_cli_lines import decoded
+from raddle.actions.importing.facts import (
+    Fact,
+    add_activity,
+    add_fact,
+    add_model,
+    add_time,
+    hold,
+    source_write,
+)
+from raddle.actions.importing.fitting import decoded
 from raddle.actions.importing.importer import SourceName, Write
 from raddle.actions.importing.titles import title_from
-from raddle.model.clock import format_time
 
 PROVIDER = "google"
 PROJECT_ROOT, PROJECTS = ".project_root", "projects.json"
@@ -29,13 +36,6 @@ _FOLDER = re.compile(
     r"(?:Workspace Directories:\*\*|working in the following directories:)\s+- (\S[^\n]*)"
     r"|working in the directory: (\S[^\n]*)"
 )
-
-
-class Fact(Struct, array_like=True):
-    """A value and the time, in microseconds, since when it holds."""
-
-    value: str = ""
-    n: int = 0
 
 
 class Facts(Struct, array_like=True):
@@ -74,26 +74,21 @@ def see_start(facts: Facts, at: int) -> None:
 
 def see_model(facts: Facts, model: str | None) -> None:
     """An answer came from `model`."""
-    _hold(facts.model, model or "", facts.now)
+    hold(facts.model, model, facts.now)
 
 
 def see_context(facts: Facts, text: str) -> None:
     """Learn the workspace from what the program told the model about it."""
     folder = folder_in(text)
-    _hold(facts.folder, folder, facts.now)
+    hold(facts.folder, folder, facts.now)
     if not facts.first_folder.value:
-        _hold(facts.first_folder, folder, facts.now)
+        hold(facts.first_folder, folder, facts.now)
 
 
 def folder_in(text: str) -> str:
     """The first workspace folder that `text` tells of; empty where it tells of none."""
     found = _FOLDER.search(text)
     return (found.group(1) or found.group(2)).strip() if found is not None else ""
-
-
-def _hold(fact: Fact, value: str, n: int) -> None:
-    if value and value != fact.value:
-        fact.value, fact.n = value, max(n, fact.n + 1)
 
 
 def be_active(facts: Facts, at: int) -> None:
@@ -148,22 +143,14 @@ def writes_of(
     facts: Facts, source: SourceName, agent: str, session_id: str, *, is_part: bool
 ) -> tuple[Write, ...]:
     """The registers, at most one write a path. A part knows only whose it is, and when it was active."""
-    writes: list[Write] = [("source", facts.created, {"agent": agent, "session_id": session_id})]
+    writes = [source_write(agent, session_id, facts.created)]
     if not is_part:
         workspace = workspace_of(source, facts.project_hash, facts.first_folder.value)
         since = facts.first_folder.n or facts.created
-        _add(writes, "created_at", facts.created, format_time(facts.created) if facts.created else None)
-        _add(writes, "title", facts.title.n, facts.title.value)
-        _add(writes, "workspace_root", since, workspace)
-        _add(writes, "cwd", facts.folder.n or since, facts.folder.value or workspace)
-        if facts.model.value:
-            _add(writes, "model", facts.model.n, {"provider": PROVIDER, "model": facts.model.value})
-    if facts.active:
-        for path in ("updated_at", "last_activity_at"):
-            _add(writes, path, facts.active, format_time(facts.active))
+        add_time(writes, "created_at", facts.created)
+        add_fact(writes, "title", facts.title)
+        add_fact(writes, "workspace_root", Fact(workspace, since))
+        add_fact(writes, "cwd", Fact(facts.folder.value or workspace, facts.folder.n or since))
+        add_model(writes, facts.model.n, PROVIDER, facts.model.value)
+    add_activity(writes, facts.active)
     return tuple(writes)
-
-
-def _add(writes: list[Write], path: str, n: int, value: Any) -> None:
-    if value:
-        writes.append((path, n, value))

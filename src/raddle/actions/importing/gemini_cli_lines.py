@@ -8,17 +8,14 @@ decoded: `resultDisplay` and the descriptions of tools are half of the bytes and
 from __future__ import annotations
 
 import re
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct, field
 
+from raddle.actions.importing.fitting import NOTHING, decoded, encode, fitted, fitting
 from raddle.actions.importing.records import UNREADABLE, Shape
-from raddle.model.tolerant_json import DEEPEST, decode_tolerantly
-
-T = TypeVar("T")
-
-NOTHING = Raw(b"null")
+from raddle.model.tolerant_json import decode_tolerantly
 
 
 class TokenCount(Struct, frozen=True, gc=False):
@@ -155,9 +152,6 @@ class Record(Struct, frozen=True, gc=False, rename="camel"):
 
 decode_record = msgspec.json.Decoder(Record).decode
 _decode_parts = msgspec.json.Decoder(str | Part | list[str | Part] | None).decode
-_decode_flat = msgspec.json.Decoder(dict[str, str | int | float | bool | None]).decode
-_decode_plain = msgspec.json.Decoder().decode
-_encode = msgspec.json.Encoder().encode
 
 _STARTS = re.compile(rb'\{"(?:id|sessionId|\$set|\$rewindTo)":')
 _MESSAGES = frozenset(("user", "gemini", "model", "info", "warning", "error"))
@@ -169,7 +163,8 @@ def _is_record(value: dict[str, Any]) -> bool:
         return True
     if isinstance(value.get("sessionId"), str):
         return "projectHash" in value or "startTime" in value
-    return isinstance(value.get("id"), str) and value.get("type") in _MESSAGES
+    kind = value.get("type")
+    return isinstance(kind, str) and kind in _MESSAGES and isinstance(value.get("id"), str)
 
 
 SHAPE = Shape(_STARTS, _is_record)
@@ -182,21 +177,13 @@ _LISTED: dict[str, type[Struct]] = {
 }
 
 
-def decoded(data: bytes | Raw, kind: type[T]) -> T | None:
-    """`data` as a `kind`; None where it is something else."""
-    try:
-        return msgspec.json.decode(data, type=kind)
-    except UNREADABLE:
-        return None
-
-
 def fit_record(value: dict[str, Any]) -> Record:
     """A `Record` of a plain object: what does not fit its type is left out, in what it lists too."""
-    return decoded(_encode(value), Record) or decode_record(_encode(_fit_object(value, Record)))
+    return decoded(encode(value), Record) or decode_record(encode(_fit_object(value, Record)))
 
 
 def _fit_object(value: dict[str, Any], kind: type[Struct]) -> dict[str, Any]:
-    return _fitting({name: _fit_inner(name, given) for name, given in value.items()}, kind)
+    return fitting({name: _fit_inner(name, given) for name, given in value.items()}, kind)
 
 
 def _fit_inner(name: str, given: Any) -> Any:
@@ -207,15 +194,6 @@ def _fit_inner(name: str, given: Any) -> Any:
     if kind is None or not isinstance(given, list):
         return given
     return [_fit_object(one, kind) for one in given if isinstance(one, dict)]
-
-
-def _fitting(value: dict[str, Any], kind: type[Struct]) -> dict[str, Any]:
-    """The fields of `value` that `kind` takes as they are."""
-    return {
-        name: value[name]
-        for name in kind.__struct_encode_fields__
-        if name in value and decoded(_encode({name: value[name]}), kind) is not None
-    }
 
 
 def parts_in(content: Raw) -> tuple[list[Part], list[str]]:
@@ -234,19 +212,5 @@ def _fit_part(plain: Any) -> Part:
     if isinstance(plain, str):
         return Part(text=plain)
     if not isinstance(plain, dict):
-        return Part(text="" if plain is None else _encode(plain).decode())
-    return msgspec.json.decode(_encode(_fitting(plain, Part)), type=Part)
-
-
-def plain_of(raw: Raw) -> tuple[Any, list[str]]:
-    """`raw` as plain JSON, cut where it is nested too deeply; and what was repaired."""
-    try:
-        return _decode_flat(raw), []
-    except UNREADABLE:
-        data = bytes(raw)
-    if data.count(b"[") + data.count(b"{") > DEEPEST:
-        return decode_tolerantly(data)
-    try:
-        return _decode_plain(data), []
-    except UNREADABLE:
-        return decode_tolerantly(data)
+        return Part(text="" if plain is None else encode(plain).decode())
+    return fitted(plain, Part)

@@ -6,20 +6,17 @@ resume and each compaction), so whether something was said before is asked of ne
 
 from __future__ import annotations
 
-import hashlib
-from collections import deque
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from msgspec import Struct, field
 
-K = TypeVar("K")
-V = TypeVar("V")
+from raddle.actions.importing.bounded import keep_last
+from raddle.actions.importing.replays import Replays, Told, digest_of
 
 RECENT, TURNS, CALLS, HEARD = 64, 256, 192, 1024
 """Records whose messages may still grow; prompts a person may go back to; calls; words that may be copied."""
 
 _TOLD = 2048
-_BEFORE_ALL = -(1 << 62)
 
 
 class Spot(NamedTuple):
@@ -71,43 +68,26 @@ class Memory:
         self.turns: dict[str, str] = {}
         """A prompt's record -> the tip it was typed under."""
         self.calls: dict[str, Asked] = {}
-        self.is_in_doubt = False
-        """Did a record come that may or may not be known? Then only a reading from the start can tell."""
+        self.replays = Replays(_TOLD)
         self._heard: dict[int, None] = {}
-        self._told: set[int] = set()
-        self._last: deque[tuple[int, int]] = deque()
-        self._horizon = _BEFORE_ALL
-        self._forgotten = _BEFORE_ALL
 
     def is_told(self, record: str, at: int) -> bool:
-        """Was a record of this id read before? `at`: when it was written, in microseconds."""
-        if _digest(record) in self._told:
-            return True
-        if at <= self._forgotten:
-            self.is_in_doubt = True
-        return False
-
-    def tell(self, record: str, at: int) -> None:
-        """A record of this id is read now."""
-        key = _digest(record)
-        self._told.add(key)
-        self._last.append((at, key))
-        if len(self._last) > _TOLD:
-            self._horizon = max(self._horizon, self._last.popleft()[0])
+        """Was a record of this id read before? From now on it was. `at`: when it was written, in microseconds."""
+        return self.replays.is_copy(digest_of(record), at)
 
     def begin(self, record: str, known: Known) -> None:
         """Its messages may still grow."""
-        _keep(self.recent, record, known, RECENT)
+        keep_last(self.recent, record, known, RECENT)
 
     def turn(self, record: str, before: str) -> None:
         """A person typed this, and may come back to before it."""
-        _keep(self.turns, record, before, TURNS)
+        keep_last(self.turns, record, before, TURNS)
 
     def ask(self, call_id: str, asked: Asked) -> None:
         """A call was made; one of the same id, made by another record, is over."""
         before = self.calls.get(call_id)
         if before is None or before.record != asked.record:
-            _keep(self.calls, call_id, asked, CALLS)
+            keep_last(self.calls, call_id, asked, CALLS)
 
     def before(self, record: str) -> str | None:
         """The tip that a record found; None where it is not known (any more)."""
@@ -116,39 +96,26 @@ class Memory:
 
     def hear(self, role: str, content: str) -> None:
         """These words were said."""
-        _keep(self._heard, _digest(f"{role} {content}"), None, HEARD)
+        keep_last(self._heard, digest_of(f"{role} {content}"), None, HEARD)
 
     def is_heard(self, role: str, content: str) -> bool:
         """Were these very words said lately?"""
-        return _digest(f"{role} {content}") in self._heard
+        return digest_of(f"{role} {content}") in self._heard
 
     def kept(self) -> Kept:
         """What a later reading needs."""
+        told = self.replays.memory()
         return Kept(
             self.recent,
             self.turns,
             self.calls,
             list(self._heard),
-            list(self._last),
-            max(self._horizon, self._forgotten),
+            told.recent,
+            told.horizon,
         )
 
     def recall(self, kept: Kept) -> None:
         """Go on where `kept` was taken."""
         self.recent, self.turns, self.calls = dict(kept.recent), dict(kept.turns), dict(kept.calls)
         self._heard = dict.fromkeys(kept.heard)
-        self._last = deque(kept.told)
-        self._told = {key for _, key in kept.told}
-        self._horizon = self._forgotten = kept.horizon
-
-
-def _keep(kept: dict[K, V], key: K, value: V, most: int) -> None:
-    """Remember, and forget the oldest past the bound."""
-    kept[key] = value
-    if len(kept) > most:
-        del kept[next(iter(kept))]
-
-
-def _digest(text: str) -> int:
-    digest = hashlib.blake2b(text.encode(errors="replace"), digest_size=8).digest()
-    return int.from_bytes(digest, "big", signed=True)
+        self.replays.recall(Told(kept.told, kept.horizon))

@@ -7,13 +7,12 @@ its end. A document is printed anew at each save, and read anew.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import msgspec
 from msgspec import Struct, field
 
+from raddle.actions.importing.fitting import decoded
 from raddle.actions.importing.gemini_cli_agents import Agents
 from raddle.actions.importing.gemini_cli_document import Document, begins_document
 from raddle.actions.importing.gemini_cli_facts import (
@@ -24,14 +23,15 @@ from raddle.actions.importing.gemini_cli_facts import (
     workspace_of,
     writes_of,
 )
-from raddle.actions.importing.gemini_cli_lines import SHAPE, Record, decode_record, decoded, fit_record
+from raddle.actions.importing.gemini_cli_lines import SHAPE, Record, decode_record, fit_record
 from raddle.actions.importing.gemini_cli_memory import Kept
 from raddle.actions.importing.gemini_cli_trunk import Trunk
 from raddle.actions.importing.gemini_cli_turns import ROLES
 from raddle.actions.importing.gemini_cli_weaver import AGENT, Weaver
-from raddle.actions.importing.importer import Ending, Links, Problem, SourceName, Taken, thread_id_of
+from raddle.actions.importing.importer import Ending, Links, SourceName, Taken, thread_id_of
 from raddle.actions.importing.other_agents import agent_of
-from raddle.actions.importing.records import Records
+from raddle.actions.importing.record_reader import RecordReader
+from raddle.actions.importing.states import decode_state, encode_state
 from raddle.actions.importing.titles import title_from
 from raddle.model.clock import parse_time
 from raddle.model.threads.message import Message
@@ -41,8 +41,6 @@ VERSION = 1
 
 _COUNTED = 256
 _HELD_BYTES = 32 << 20
-_KIND = re.compile(r"[a-z]+(?:[-_][a-z]+)*\Z")
-"""How a kind of record is spelt. What is spelt otherwise may be anything, a secret too, and is not repeated."""
 
 
 class State(Struct, array_like=True, kw_only=True):
@@ -64,26 +62,17 @@ class State(Struct, array_like=True, kw_only=True):
     waiting: list[Message] = field(default_factory=list)
 
 
-def decode_state(state: bytes) -> State | None:
-    """A state as a value; None where it is damaged, or of another version."""
-    try:
-        found = msgspec.msgpack.decode(state, type=State)
-    except (msgspec.DecodeError, RecursionError):
-        return None
-    return found if found.version == VERSION else None
-
-
-class GeminiCliReader:
+class GeminiCliReader(RecordReader[Record]):
     """A reading of one file. `parent`: of a sub-agent's own file, the session that its folder is named for.
 
     `links` are given to a part alone; older files of sub-agents lie among the sessions, and only say what they are.
     """
 
     def __init__(self, source: SourceName, *, parent: str, links: Links | None) -> None:
+        super().__init__(decode_record, self._fit, SHAPE)
         self._source = source
         self._is_part = bool(parent) or links is not None
         self._parent = parent or (links.session_id if links is not None else "")
-        self._records: Records[Record] = Records(decode_record, self._fit, SHAPE)
         agent_id = source.name.partition(".")[0] if parent else ""
         self._weaver = Weaver(Agents(links, agent_id), self._records.report, is_sidechain=self._is_part)
         self._document: Document | None = None
@@ -94,12 +83,6 @@ class GeminiCliReader:
         self._session_before = ""
         self._is_unreadable_state = False
         self._other_agent = ""
-        self._strange: set[str] = set()
-
-    @property
-    def problems(self) -> list[Problem]:
-        """What could not be read as it stands, so far."""
-        return self._records.problems
 
     @property
     def names_folder(self) -> bool:
@@ -114,7 +97,7 @@ class GeminiCliReader:
 
     def recall(self, state: bytes) -> None:
         """Go on where `state` was taken."""
-        found = decode_state(state)
+        found = decode_state(state, State, VERSION)
         if found is None or found.is_document:
             self._is_unreadable_state = True
             return
@@ -145,13 +128,13 @@ class GeminiCliReader:
         )
         if self._document is not None:
             found.is_document = True
-            return msgspec.msgpack.encode(found)
+            return encode_state(found)
         waiting = weaver.waiting()
         if not self._records.is_between_records or waiting is None or len(weaver.counts) > _COUNTED:
             return b""
         found.trunk, found.is_copying, found.counts = weaver.trunk, weaver.is_copying, weaver.counts
         found.memory, found.facts, found.waiting = weaver.memory.kept(), weaver.facts, waiting
-        return msgspec.msgpack.encode(found)
+        return encode_state(found)
 
     def feed(self, lines: Iterable[bytes]) -> None:
         """Read complete lines, in order, each without its final newline."""
@@ -184,11 +167,6 @@ class GeminiCliReader:
         is_first = not self._session and line.strip() == b"{"
         return self._records.is_between_records or is_first
 
-    def skip_line(self, reason: str) -> None:
-        """Count a line whose bytes are not handed over, and report it."""
-        self._records.line += 1
-        self._records.report(reason)
-
     def take(self) -> Taken:
         """What is finished so far. Of a document nothing, if it is not large: its end may say that it is a part."""
         if self._document is not None and not self._is_ended and self._held < _HELD_BYTES:
@@ -203,8 +181,7 @@ class GeminiCliReader:
         document = self._document
         if document is None:
             state = self._state()
-            for record, _ in records.finish(tail):
-                self._read(record)
+            self._read_tail(tail)
             return self._ending(state)
         for record in (*document.feed(tail, records.line + 1), *document.finish()):
             self._read(record)
@@ -233,7 +210,7 @@ class GeminiCliReader:
     def _is_in_doubt(self) -> bool:
         """Did this reading go on from a state that knew too little?"""
         is_other_session = self._session_before not in ("", self._session or self._fallback)
-        return self._is_unreadable_state or is_other_session or self._weaver.memory.is_in_doubt
+        return self._is_unreadable_state or is_other_session or self._weaver.memory.replays.is_in_doubt
 
     def _fit(self, value: Any) -> list[Record]:
         """Records of a plain JSON value: none where it is no record."""
@@ -247,7 +224,7 @@ class GeminiCliReader:
         )
         return [fit_record(value)] if is_known and not self._other_agent else []
 
-    def _read(self, record: Record) -> None:
+    def _read(self, record: Record, line: bytes = b"") -> None:
         """Take in one record."""
         if self._other_agent:
             return
@@ -273,10 +250,8 @@ class GeminiCliReader:
                 self._fallback = hashlib.sha256(first).hexdigest()[:32]
                 self._weaver.session_id = self._session_id()
             self._weaver.see(record)
-        elif kind not in self._strange:
-            self._strange.add(kind)
-            named = repr(kind) if _KIND.match(kind) else "one whose name is no plain word"
-            self._records.report(f"a kind of record that is not known: {named}")
+        else:
+            self._report_stranger("record", kind)
 
     def _describe(self, record: Record) -> None:
         """What a header, a document or a change says of the session itself."""

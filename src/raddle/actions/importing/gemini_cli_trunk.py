@@ -11,7 +11,7 @@ from msgspec import Struct
 from raddle.actions.importing.gemini_cli_lines import Record, TokenCount
 from raddle.actions.importing.gemini_cli_memory import Spot
 from raddle.actions.importing.importer import Anchor
-from raddle.model.clock import format_time, parse_time
+from raddle.model.clock import parse_time
 from raddle.model.threads.message import Usage
 
 
@@ -50,15 +50,6 @@ def time_of(record: Record) -> int:
     if record.timestamp or record.ts is None:
         return parse_time(record.timestamp) or 0
     return int(record.ts * 1_000_000) if 0 < record.ts < 1e11 else int(record.ts * 1000)
-
-
-def as_ts(text: str, at: int) -> str:
-    """`at` as text; nearly every timestamp is that text already, but for three digits."""
-    if not at:
-        return ""
-    if len(text) == 24 and text[10] == "T" and text[19] == "." and text[17:19] < "60" and text[23] == "Z":
-        return f"{text[:23]}000Z"
-    return format_time(at)
 
 
 def usage_of(count: TokenCount | None) -> Usage | None:

@@ -6,31 +6,24 @@ messages stand, and what of it was said before, is decided elsewhere.
 
 from __future__ import annotations
 
-import binascii
-import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct, field
+from msgspec import Raw
 
+from raddle.actions.importing.fitting import NOTHING, decoded, encode
 from raddle.actions.importing.gemini_cli_lines import (
-    NOTHING,
     Answer,
     Call,
     FunctionResponse,
-    InlineData,
     Part,
     Record,
-    decoded,
     parts_in,
-    plain_of,
 )
-from raddle.actions.importing.importer import Blob
+from raddle.actions.importing.parts import ASSISTANT, SYSTEM, TOOL, USER, Aside, MessagePart, joined
 from raddle.model.threads.message import COMPACTION, NOTICE, TURN, Attachment, ToolCall
-
-ASSISTANT, USER, TOOL, SYSTEM = "assistant", "user", "tool", "system"
 
 ROLES = {
     "user": USER,
@@ -56,41 +49,12 @@ _CONTEXT = re.compile(r"\s*<session_context>")
 _SUMMARY = re.compile(r"<state_snapshot>|\s*### \[System Note: Conversation History Truncated\]")
 _ACKNOWLEDGED = "Got it. Thanks for the additional context!"
 _FILES, _FILES_END = "--- Content from referenced files ---", "--- End of content ---"
-_encode = msgspec.json.Encoder().encode
 
 
-def _never(_: str) -> bool:
-    return False
+class Said(MessagePart, frozen=True, gc=False, kw_only=True):
+    """What a record says. `at`: of a result, its own time, where that is not the record's."""
 
-
-class Said(Struct, frozen=True, gc=False, kw_only=True):
-    """A message's worth of one record. `key` tells those of a record apart; the main one's is empty.
-
-    `call_id`: of a result, the call it answers; `at`: its own time, where that is not the record's.
-    """
-
-    role: str
-    kind: str = TURN
-    key: str = ""
-    content: str = ""
-    thinking: str = ""
-    tool_calls: tuple[ToolCall, ...] = ()
-    call_id: str = ""
-    tool_name: str = ""
-    is_error: bool = False
-    attachments: tuple[Attachment, ...] = ()
     at: str = ""
-    extra: dict[str, Any] = {}
-
-    @property
-    def is_typed(self) -> bool:
-        """Did a person type this?"""
-        return self.role == USER and self.kind == TURN
-
-    @property
-    def is_empty(self) -> bool:
-        """Does it say nothing at all?"""
-        return not (self.content or self.thinking or self.tool_calls or self.attachments or self.call_id)
 
     @property
     def weight(self) -> int:
@@ -98,22 +62,14 @@ class Said(Struct, frozen=True, gc=False, kw_only=True):
         return len(self.content) + len(self.thinking) + len(self.tool_calls) + len(self.attachments)
 
 
-class Aside(Struct):
-    """What comes off while a record is read: bytes to store as blobs, repairs to report.
+def said_in(record: Record, aside: Aside, is_answered: Callable[[str], bool]) -> list[Said]:
+    """What a record says, in order; nothing where it has no words for anyone.
 
     `is_answered`: was the call of that id answered already? Its result stands in a person's name once more.
     """
-
-    is_answered: Callable[[str], bool] = _never
-    blobs: list[Blob] = field(default_factory=list)
-    repairs: list[str] = field(default_factory=list)
-
-
-def said_in(record: Record, aside: Aside) -> list[Said]:
-    """What a record says, in order; nothing where it has no words for anyone."""
     role = ROLES.get(record.type or record.role)
     if role == USER:
-        return _of_person(record, aside)
+        return _of_person(record, aside, is_answered)
     if role == ASSISTANT:
         return _of_model(record, aside)
     return _of_program(record, aside) if role == SYSTEM else []
@@ -132,25 +88,15 @@ def _parts(content: Raw, aside: Aside) -> list[Part]:
     return found
 
 
-def _plain(raw: Raw, aside: Aside) -> Any:
-    value, repairs = plain_of(raw)
-    aside.repairs += repairs
-    return value
-
-
-def _joined(texts: Iterable[str], between: str = "\n\n") -> str:
-    return between.join([text for text in texts if text and not text.isspace()])
-
-
-def _of_person(record: Record, aside: Aside) -> list[Said]:
+def _of_person(record: Record, aside: Aside, is_answered: Callable[[str], bool]) -> list[Said]:
     parts = _parts(record.said, aside)
     results = [
         _result([part], part.function_response.id or "", aside, name=part.function_response.name)
         for part in parts
-        if part.function_response is not None and not aside.is_answered(part.function_response.id or "")
+        if part.function_response is not None and not is_answered(part.function_response.id or "")
     ]
     texts = [part.text for part in parts if part.text]
-    shown = _joined(part.text or "" for part in _parts(record.display_content, aside))
+    shown = joined(part.text or "" for part in _parts(record.display_content, aside))
     typed, injected = _as_shown(texts, shown) if shown else _as_typed(texts)
     pictures = tuple(_attached(parts, aside))
     is_summary = not shown and any(_SUMMARY.search(text) for text in typed)
@@ -158,7 +104,7 @@ def _of_person(record: Record, aside: Aside) -> list[Said]:
     turn = Said(
         role=USER,
         kind=COMPACTION if is_summary else TURN,
-        content=_joined(typed),
+        content=joined(typed),
         attachments=pictures,
         extra=_elsewhere(parts),
     )
@@ -200,13 +146,13 @@ def _of_model(record: Record, aside: Aside) -> list[Said]:
     ]
     if not thoughts:
         thoughts = [part.text for part in parts if part.thought and part.text]
-    content = _joined(words)
+    content = joined(words)
     is_made_up = content == _ACKNOWLEDGED and not record.model
     answer = Said(
         role=ASSISTANT,
         kind=NOTICE if is_made_up else TURN,
         content=content,
-        thinking=_joined(thoughts),
+        thinking=joined(thoughts),
         tool_calls=tuple(_calls(record, parts, aside)),
         attachments=tuple(_attached(parts, aside)),
         extra=_elsewhere(parts),
@@ -230,12 +176,12 @@ def _calls(record: Record, parts: list[Part], aside: Aside) -> Iterator[ToolCall
     """Each call once: `toolCalls` and the content's `functionCall` parts are two records of the same ones."""
     listed = record.tool_calls or []
     for call in listed:
-        yield ToolCall(id=call.id, tool_name=call.name, arguments_json=_plain(call.args, aside))
+        yield ToolCall(id=call.id, tool_name=call.name, arguments_json=aside.plain(call.args))
     ids, names = {call.id for call in listed}, {call.name for call in listed}
     for part in parts:
         asked = part.function_call
         if asked is not None and (asked.id not in ids if asked.id else asked.name not in names):
-            yield ToolCall(id=asked.id or "", tool_name=asked.name, arguments_json=_plain(asked.args, aside))
+            yield ToolCall(id=asked.id or "", tool_name=asked.name, arguments_json=aside.plain(asked.args))
 
 
 def _result_of(call: Call, aside: Aside, *, key: str) -> Said:
@@ -271,8 +217,8 @@ def _result(parts: list[Part], call_id: str, aside: Aside, *, name: str) -> Said
     return Said(
         role=TOOL,
         key=f"result {call_id}",
-        content=_joined(words, "\n"),
-        call_id=call_id,
+        content=joined(words, "\n"),
+        tool_call_id=call_id,
         tool_name=name,
         is_error=is_error,
         attachments=(*attachments, *_attached(parts, aside)),
@@ -284,14 +230,14 @@ def _response(response: FunctionResponse, aside: Aside) -> tuple[str, bool]:
     usual = decoded(response.response, Answer)
     if usual is not None and (usual.output is None) != (usual.error is None):
         return usual.output or usual.error or "", usual.error is not None
-    plain = _plain(response.response, aside)
+    plain = aside.plain(response.response)
     if isinstance(plain, dict):
         failed = "error" in plain and "output" not in plain
         if plain.keys() <= {"output", "error"} and len(plain) == 1:
             (plain,) = plain.values()
-        text = plain if isinstance(plain, str) else _encode(plain).decode() if plain else ""
+        text = plain if isinstance(plain, str) else encode(plain).decode() if plain else ""
         return text, failed
-    return plain if isinstance(plain, str) else "" if plain is None else _encode(plain).decode(), False
+    return plain if isinstance(plain, str) else "" if plain is None else encode(plain).decode(), False
 
 
 def _of_program(record: Record, aside: Aside) -> list[Said]:
@@ -300,7 +246,7 @@ def _of_program(record: Record, aside: Aside) -> list[Said]:
     said = Said(
         role=SYSTEM,
         kind=NOTICE,
-        content=_joined(part.text or "" for part in parts),
+        content=joined(part.text or "" for part in parts),
         is_error=record.type == "error",
         attachments=tuple(_attached(parts, aside)),
         extra={"level": record.type, **_elsewhere(parts)},
@@ -319,23 +265,6 @@ def _elsewhere(parts: list[Part]) -> dict[str, Any]:
 def _attached(parts: Iterable[Part], aside: Aside) -> Iterator[Attachment]:
     """The pictures and documents whose bytes stand in these parts."""
     for part in parts:
-        if part.inline_data is not None and part.inline_data.data:
-            yield _kept(part.inline_data, aside)
-
-
-def _kept(inline: InlineData, aside: Aside) -> Attachment:
-    body = _from_base64(inline.data, aside)
-    media_type = inline.mime_type or ""
-    blob = Blob(sha256=hashlib.sha256(body).hexdigest(), body=body, media_type=media_type)
-    aside.blobs.append(blob)
-    return Attachment(sha256=blob.sha256, media_type=media_type, size=len(body))
-
-
-def _from_base64(text: str, aside: Aside) -> bytes:
-    """The bytes of `text`; as many of them as there are, where its end is missing."""
-    try:
-        return binascii.a2b_base64(text + "=" * (-len(text) % 4))
-    except (binascii.Error, ValueError) as error:
-        aside.repairs.append(f"an attachment that is not whole base64 ({error})")
-    kept = re.sub(r"[^A-Za-z0-9+/]", "", text)
-    return binascii.a2b_base64(kept[: len(kept) // 4 * 4])
+        inline = part.inline_data
+        if inline is not None and inline.data:
+            yield aside.attach(aside.from_base64(inline.data), inline.mime_type or "")

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
-from raddle.actions.importing.bodies import without_long_body
+from raddle.actions.importing.bodies import put
+from raddle.actions.importing.fitting import NOTHING, plain_of
 from raddle.actions.importing.gemini_cli_agents import Agents
 from raddle.actions.importing.gemini_cli_facts import (
     PROVIDER,
@@ -23,20 +24,18 @@ from raddle.actions.importing.gemini_cli_facts import (
     see_time,
     type_title,
 )
-from raddle.actions.importing.gemini_cli_lines import NOTHING, Record, parts_in, plain_of
+from raddle.actions.importing.gemini_cli_lines import Record, parts_in
 from raddle.actions.importing.gemini_cli_memory import Asked, Known, Memory, Spot
-from raddle.actions.importing.gemini_cli_trunk import Trunk, as_ts, time_of, usage_of
+from raddle.actions.importing.gemini_cli_trunk import Trunk, time_of, usage_of
 from raddle.actions.importing.gemini_cli_turns import (
-    ASSISTANT,
     ROLES,
-    TOOL,
-    USER,
-    Aside,
     Said,
     is_context,
     said_in,
 )
 from raddle.actions.importing.importer import Blob, Taken, message_id_of
+from raddle.actions.importing.parts import ASSISTANT, TOOL, USER, Aside
+from raddle.actions.importing.timestamps import as_ts
 from raddle.model.clock import parse_time
 from raddle.model.threads.carried import carried_message
 from raddle.model.threads.message import COMPACTION, NOTICE, TURN, Message, changed
@@ -88,10 +87,9 @@ class Weaver:
         if known is None and self.memory.is_told(key, at):
             self._remember_calls(record, key)
             return
-        aside = Aside(self._is_answered)
-        said = said_in(record, aside)
+        aside = Aside()
+        said = said_in(record, aside, self._is_answered)
         if known is None:
-            self.memory.tell(key, at)
             see_time(self.facts, at)
             known = Known(named, self.trunk.tip)
             known.is_copy = (is_listed or self.is_copying) and self._is_copy(said)
@@ -116,7 +114,6 @@ class Weaver:
         key, at = record.id or message.id, message.order
         if self.memory.is_told(key, at):
             return True
-        self.memory.tell(key, at)
         if message.role == USER and message.kind == TURN:
             self.memory.turn(key, message.parent_id or "")
         if message.content and message.role != TOOL:
@@ -173,10 +170,7 @@ class Weaver:
         if ready:
             taken.blobs, self._blobs = self._blobs, []
         for message in self._queue[:ready]:
-            short, blob = without_long_body(message)
-            taken.messages.append(short)
-            if blob is not None:
-                taken.blobs.append(blob)
+            put(taken, message)
         del self._queue[:ready]
         self._open_from = max(self._open_from - ready, 0)
         return taken
@@ -215,7 +209,7 @@ class Weaver:
         """Does a record under a new id say nothing but what was just said?"""
         memory = self.memory
         return bool(said) and all(
-            (one.call_id in memory.calls)
+            (one.tool_call_id in memory.calls)
             if one.role == TOOL
             else memory.is_heard(one.role, one.content)
             if one.content
@@ -256,7 +250,7 @@ class Weaver:
 
     def _put(self, record: Record, key: str, known: Known, said: Said, at: int) -> None:
         """One message's worth of a record: a new message, or a fuller form of one that is there."""
-        if said.role == TOOL and said.call_id:
+        if said.role == TOOL and said.tool_call_id:
             known = self._owner(record, key, known, said)
         rev = said.weight + (said.role == ASSISTANT and usage_of(record.tokens) is not None)
         spot = known.spots.get(said.key)
@@ -277,10 +271,10 @@ class Weaver:
 
     def _owner(self, record: Record, key: str, known: Known, said: Said) -> Known:
         """The record that a result belongs to: the one that made the call."""
-        asked = self.memory.calls.get(said.call_id)
+        asked = self.memory.calls.get(said.tool_call_id)
         if asked is None:
             asked = Asked(key, said.tool_name)
-            self.memory.ask(said.call_id, asked)
+            self.memory.ask(said.tool_call_id, asked)
         is_own = asked.record == key
         if not is_own and ROLES.get(record.type or record.role) == ASSISTANT:
             return known  # its call is an old one; a later one has the same id
@@ -289,18 +283,18 @@ class Weaver:
 
     def _message(self, record: Record, known: Known, said: Said, spot: Spot, at: int) -> Message:
         model = record.model or "" if said.role == ASSISTANT and said.kind != NOTICE else ""
-        asked = self.memory.calls.get(said.call_id) if said.call_id else None
+        asked = self.memory.calls.get(said.tool_call_id) if said.tool_call_id else None
         return Message(
             id=spot.message_id,
             parent_id=spot.parent_id,
             branch_id=spot.branch_id,
             role=said.role,
             content=said.content,
-            ts=as_ts(said.at or record.timestamp, at),
+            ts=as_ts(said.at or record.timestamp, at) if at else "",
             seq=None if spot.seq == at else spot.seq,
             rev=spot.rev,
             tool_calls=said.tool_calls,
-            tool_call_id=said.call_id,
+            tool_call_id=said.tool_call_id,
             tool_name=said.tool_name or (asked.tool_name if asked is not None else ""),
             is_error=said.is_error,
             thinking=said.thinking,

@@ -14,7 +14,8 @@ from msgspec import Raw
 _decode_raw = msgspec.json.Decoder(Raw).decode
 _PLACE = re.compile(r"\(byte (\d+)\)\Z")
 _TRAILING, _TRUNCATED = "trailing characters", "truncated"
-_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{}]', re.DOTALL)
+TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{}]', re.DOTALL)
+"""A text, or what is there of it, or a bracket."""
 _OPENS = {ord("{"): ord("}"), ord("["): ord("]")}
 
 UNENDED, MALFORMED = 0, -1
@@ -47,7 +48,7 @@ def end_of_brackets(data: bytes | bytearray | memoryview) -> int:
     For values that a strict decoder refuses: what stands between brackets and quotes may be anything.
     """
     awaited: list[int] = []
-    for token in _TOKEN.finditer(data):
+    for token in TOKEN.finditer(data):
         mark = token.group()[0]
         if mark in _OPENS:
             awaited.append(_OPENS[mark])

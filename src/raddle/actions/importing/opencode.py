@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 
 from raddle.actions.importing.importer import Home, Links, Lookup, Place, SourceName
-from raddle.actions.importing.opencode_reader import OpenCodeReader, decode_state
+from raddle.actions.importing.opencode_reader import VERSION, OpenCodeReader, State
 from raddle.actions.importing.opencode_weaver import AGENT
+from raddle.actions.importing.states import decode_state
 
 _HEADER = re.compile(rb'\{"opencode":"session","id":"([^"\\]{1,200})"')
 
@@ -49,5 +50,5 @@ class OpenCode:
 
     def links(self, state: bytes) -> Links | None:
         """The links that a `state` remembers; None where it is not a state of this version."""
-        found = decode_state(state)
+        found = decode_state(state, State, VERSION)
         return None if found is None else Links(session_id=found.tree.root)

@@ -7,23 +7,23 @@ time its value began to hold, as far as that is told, so that a session that mer
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from msgspec import Struct, field
 
+from raddle.actions.importing.facts import (
+    Fact,
+    add_activity,
+    add_fact,
+    add_model,
+    add_time,
+    hold,
+    source_write,
+)
 from raddle.actions.importing.importer import Write
 from raddle.actions.importing.opencode_lines import Line
 from raddle.actions.importing.titles import title_from
-from raddle.model.clock import format_time
 
 _UNTITLED = re.compile(r"(?:New|Child) session - \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\Z")
-
-
-class Fact(Struct, array_like=True):
-    """A value and the time, in microseconds, since when it holds."""
-
-    value: str = ""
-    n: int = 0
 
 
 class Facts(Struct, array_like=True):
@@ -55,13 +55,13 @@ def see_header(facts: Facts, line: Line) -> None:
     created = microseconds(line.time.created if line.time else None)
     updated = max(created, microseconds(line.time.updated if line.time else None))
     facts.created = facts.created or created
-    _hold(facts.folder, line.directory, created)
-    _hold(facts.cwd, line.directory, created)
-    _hold(facts.version, line.version, created)
+    hold(facts.folder, line.directory, created)
+    hold(facts.cwd, line.directory, created)
+    hold(facts.version, line.version, created)
     if line.title and not _UNTITLED.match(line.title):
         title = title_from(line.title)
         if title:
-            _hold(facts.title, title, updated)
+            hold(facts.title, title, updated)
             facts.has_own_title = True
 
 
@@ -78,38 +78,23 @@ def see_message(facts: Facts, line: Line, provider: str, model: str, *, is_side:
     if model and (provider, model) != (facts.provider, facts.model.value):
         facts.provider, facts.model = provider, Fact(model, max(facts.now, facts.model.n + 1))
     path = line.info.path if line.info is not None else None
-    _hold(facts.cwd, path if path is None or isinstance(path, str) else path.cwd, facts.now)
+    hold(facts.cwd, path if path is None or isinstance(path, str) else path.cwd, facts.now)
 
 
 def type_title(facts: Facts, content: str) -> None:
     """Take the title from what a person typed, if it is the first and the agent gave none."""
     if not facts.title.value:
-        _hold(facts.title, title_from(content), facts.now)
-
-
-def _hold(fact: Fact, value: str | None, n: int) -> None:
-    if value and value != fact.value:
-        fact.value, fact.n = value, max(n, fact.n + 1)
+        hold(facts.title, title_from(content), facts.now)
 
 
 def writes_of(facts: Facts, agent: str, session_id: str) -> dict[str, Write]:
     """The registers, by path."""
-    writes: list[Write] = [("source", facts.created, {"agent": agent, "session_id": session_id})]
-    if facts.created:
-        writes.append(("created_at", facts.created, format_time(facts.created)))
-    _add(writes, "title", facts.title)
-    _add(writes, "workspace_root", facts.folder)
-    _add(writes, "cwd", facts.cwd)
-    _add(writes, "client_version", facts.version)
-    if facts.model.value:
-        value: dict[str, Any] = {"provider": facts.provider or None, "model": facts.model.value}
-        writes.append(("model", facts.model.n, value))
-    if facts.active:
-        at = format_time(facts.active)
-        writes += [("updated_at", facts.active, at), ("last_activity_at", facts.active, at)]
+    writes = [source_write(agent, session_id, facts.created)]
+    add_time(writes, "created_at", facts.created)
+    add_fact(writes, "title", facts.title)
+    add_fact(writes, "workspace_root", facts.folder)
+    add_fact(writes, "cwd", facts.cwd)
+    add_fact(writes, "client_version", facts.version)
+    add_model(writes, facts.model.n, facts.provider, facts.model.value)
+    add_activity(writes, facts.active)
     return {write[0]: write for write in writes}
-
-
-def _add(writes: list[Write], path: str, fact: Fact) -> None:
-    if fact.value:
-        writes.append((path, fact.n, fact.value))

@@ -5,25 +5,16 @@ Owns which kinds of line there are, whose session they are, and the state that l
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-import msgspec
 from msgspec import Struct
 
-from raddle.actions.importing.importer import (
-    Ending,
-    Links,
-    Lookup,
-    Problem,
-    Taken,
-    thread_id_of,
-)
+from raddle.actions.importing.importer import Ending, Links, Lookup, Taken, thread_id_of
 from raddle.actions.importing.opencode_facts import Facts, see_header, writes_of
 from raddle.actions.importing.opencode_lines import MESSAGE, SESSION, SHAPE, Line, decode_line, fit_line
 from raddle.actions.importing.opencode_tree import Memory
 from raddle.actions.importing.opencode_undone import Undone
 from raddle.actions.importing.opencode_weaver import AGENT, Weaver
-from raddle.actions.importing.records import Records
+from raddle.actions.importing.record_reader import RecordReader
+from raddle.actions.importing.states import decode_state, encode_state
 
 VERSION = 1
 """Of the state: another number means that a session is read from its start once."""
@@ -39,32 +30,18 @@ class State(Struct, array_like=True):
     undone: Undone
 
 
-def decode_state(state: bytes) -> State | None:
-    """A state as a value; None where it is damaged, or of another version."""
-    try:
-        found = msgspec.msgpack.decode(state, type=State)
-    except (msgspec.DecodeError, RecursionError):
-        return None
-    return found if found.version == VERSION else None
-
-
-class OpenCodeReader:
+class OpenCodeReader(RecordReader[Line]):
     """A reading of one session's lines."""
 
     def __init__(self, lookup: Lookup | None = None) -> None:
-        self._records: Records[Line] = Records(decode_line, fit_line, SHAPE)
+        super().__init__(decode_line, fit_line, SHAPE)
         self._weaver = Weaver(lookup, self._records.report)
         self._is_unreadable_state = False
         self._has_strangers = False
 
-    @property
-    def problems(self) -> list[Problem]:
-        """What could not be read as it stands, so far."""
-        return self._records.problems
-
     def recall(self, state: bytes) -> None:
         """Go on where `state` was taken."""
-        found = decode_state(state)
+        found = decode_state(state, State, VERSION)
         if found is None:
             self._is_unreadable_state = True
             return
@@ -79,17 +56,7 @@ class OpenCodeReader:
             return b""
         weaver = self._weaver
         state = State(VERSION, self._records.line, weaver.tree.memory(), weaver.facts, weaver.undone.rested())
-        return msgspec.msgpack.encode(state)
-
-    def feed(self, lines: Iterable[bytes]) -> None:
-        """Read complete lines, in order, each without its final newline."""
-        for line, _ in self._records.feed(lines):
-            self._read(line)
-
-    def skip_line(self, reason: str) -> None:
-        """Count a line whose bytes are not handed over, and report it."""
-        self._records.line += 1
-        self._records.report(reason)
+        return encode_state(state)
 
     def take(self) -> Taken:
         """What is finished so far."""
@@ -99,8 +66,7 @@ class OpenCodeReader:
         """End the reading; `tail` is read where it is a whole record."""
         undone = self._weaver.undone.writes()
         state = self._state()
-        for line, _ in self._records.finish(tail):
-            self._read(line)
+        self._read_tail(tail)
         weaver = self._weaver
         session_id = weaver.tree.root
         needs_whole = self._is_unreadable_state or weaver.is_lost
@@ -117,12 +83,12 @@ class OpenCodeReader:
             needs_whole=needs_whole,
         )
 
-    def _read(self, line: Line) -> None:
+    def _read(self, record: Line, line: bytes) -> None:
         """Take in one line."""
-        if line.opencode == MESSAGE and line.id:
-            self._weaver.message(line)
-        elif line.opencode == SESSION and line.id:
-            self._header(line)
+        if record.opencode == MESSAGE and record.id:
+            self._weaver.message(record)
+        elif record.opencode == SESSION and record.id:
+            self._header(record)
         elif not self._has_strangers:
             self._has_strangers = True
             self._records.report("a kind of line that is not known")

@@ -10,10 +10,12 @@ The sessions of sub-agents are strands of the same tree, each hung on the call t
 
 from __future__ import annotations
 
-import hashlib
 from typing import NamedTuple
 
 from msgspec import Struct
+
+from raddle.actions.importing.bounded import forget_oldest, keep_first, keep_last
+from raddle.actions.importing.importer import prompt_digest
 
 TURNS, CALLS, PROMPTS, STRANDS = 128, 128, 64, 64
 """Messages, calls that started sub-agents, prompts of such calls, and sessions that a state remembers."""
@@ -108,13 +110,13 @@ class Tree:
     def started(self, session: str, prompt: str, message_id: str, seq: int) -> None:
         """A call in a message started a sub-agent: its session, where that is known, and what it was asked."""
         if session:
-            _keep(self._calls, session, (message_id, seq), CALLS)
+            keep_first(self._calls, session, (message_id, seq), CALLS)
         if prompt:
-            _keep(self._prompts, _digest(prompt), (message_id, seq), PROMPTS)
+            keep_first(self._prompts, prompt_digest(prompt), (message_id, seq), PROMPTS)
 
     def hang(self, strand: Strand, session: str, prompt: str) -> None:
         """Before a sub-agent's first message: hang it on its call, else on the last message of its parent."""
-        anchor = self._calls.get(session) or self._prompts.get(_digest(prompt))
+        anchor = self._calls.get(session) or self._prompts.get(prompt_digest(prompt))
         if anchor is None:
             above = self.strands.get(strand.parent) or self.strands.get(self.root)
             anchor = (above.tip.message_id, above.tip.seq) if above is not None else ("", 0)
@@ -156,13 +158,10 @@ class Tree:
         """A record was read."""
         self.turns.pop(raw_id, None)
         self.turns[raw_id] = turn
-        if len(self.turns) > _REMEMBERED:
-            del self.turns[next(iter(self.turns))]
+        forget_oldest(self.turns, _REMEMBERED)
 
     def _put(self, spot: Spot) -> Spot:
-        self._spots[spot.message_id] = spot
-        if len(self._spots) > _REMEMBERED:
-            del self._spots[next(iter(self._spots))]
+        keep_last(self._spots, spot.message_id, spot, _REMEMBERED)
         return spot
 
     def memory(self) -> Memory:
@@ -181,14 +180,3 @@ class Tree:
         self.root, self.clock = memory.root, memory.clock
         self.strands, self.turns, self._spots = memory.strands, memory.turns, memory.spots
         self._calls, self._prompts = memory.calls, memory.prompts
-
-
-def _digest(prompt: str) -> str:
-    return hashlib.blake2b(prompt.strip().encode(errors="replace"), digest_size=8).hexdigest()
-
-
-def _keep(kept: dict[str, tuple[str, int]], key: str, value: tuple[str, int], most: int) -> None:
-    """Remember the first of a key, and forget the oldest past the bound."""
-    kept.setdefault(key, value)
-    if len(kept) > most:
-        del kept[next(iter(kept))]

@@ -7,17 +7,14 @@ elsewhere.
 
 from __future__ import annotations
 
-import binascii
 import hashlib
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
-from raddle.actions.importing.fitting import NOTHING, decoded, encode, plain_of
-from raddle.actions.importing.importer import Blob
+from raddle.actions.importing.fitting import NOTHING, decoded, encode
 from raddle.actions.importing.opencode_lines import (
     About,
     CallState,
@@ -30,65 +27,31 @@ from raddle.actions.importing.opencode_lines import (
     Told,
     text_of,
 )
+from raddle.actions.importing.parts import ASSISTANT, TOOL, USER, Aside, MessagePart, joined
 from raddle.model.threads.message import COMPACTION, NOTICE, TURN, Attachment, Message, ToolCall, Usage
 
-ASSISTANT, USER, TOOL = "assistant", "user", "tool"
-
+_READ = frozenset(("text", "reasoning", "tool", "file", "subtask"))
 _WITHOUT_WORDS = frozenset("step-start step-finish snapshot patch agent retry compaction plan-patch".split())
 _STARTERS = frozenset(("task", "agent"))
 _STARTED = re.compile(r"(?:\btask_id: ?|<task id=\")(ses_[A-Za-z0-9_-]+)")
-_DATA_URL = re.compile(r"data:([^;,]*)((?:;[^;,]*)*),")
 
 
-class Piece(Struct, frozen=True, gc=False, kw_only=True):
-    """A message's worth of one line. `key` tells the pieces of a line apart; the first one's is empty. `at`:
-    milliseconds. `starts`: the session of the sub-agent that a call of it started -> the prompt."""
+class Piece(MessagePart, frozen=True, gc=False, kw_only=True):
+    """What a line says. `at`: milliseconds. `starts`: the session of the sub-agent that a call of it started -> the
+    prompt."""
 
-    role: str
-    kind: str = TURN
-    key: str = ""
-    content: str = ""
-    thinking: str = ""
-    tool_calls: tuple[ToolCall, ...] = ()
-    tool_call_id: str = ""
-    tool_name: str = ""
-    is_error: bool = False
-    attachments: tuple[Attachment, ...] = ()
     provider: str = ""
     model: str = ""
     usage: Usage | None = None
     at: float | None = None
-    extra: dict[str, Any] = {}
     starts: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def is_empty(self) -> bool:
-        """Does it say nothing at all?"""
-        return not (self.content or self.thinking or self.tool_calls or self.attachments or self.tool_call_id)
-
-    @property
-    def is_typed(self) -> bool:
-        """Did a person type this?"""
-        return self.role == USER and self.kind == TURN
-
-
-class Aside(Struct):
-    """What comes off while a line is read: bytes to store as blobs, things to report."""
-
-    blobs: list[Blob] = field(default_factory=list)
-    repairs: list[str] = field(default_factory=list)
-    strangers: list[str] = field(default_factory=list)
-    """Types of parts that are not known."""
 
 
 def pieces_of(line: Line, aside: Aside) -> list[Piece]:
     """The pieces of a message, the one that bears its name first; that one is empty where it says nothing yet."""
     about = line.info or About()
-    for part in line.parts:
-        if part.unreadable is not None:
-            aside.repairs.append("a part that is no JSON")
-        elif part.type not in _WITHOUT_WORDS and part.type not in _READ:
-            aside.strangers.append(part.type)
+    if any(part.unreadable is not None for part in line.parts):
+        aside.repairs.append("a part that is no JSON")
     if about.mended or any(part.mended for part in line.parts):
         aside.repairs.append("JSON that is not quite that, and was mended")
     if about.role == USER:
@@ -96,7 +59,10 @@ def pieces_of(line: Line, aside: Aside) -> list[Piece]:
     return _assistant_pieces(line, about, aside)
 
 
-_READ = frozenset(("text", "reasoning", "tool", "file", "subtask"))
+def strange_parts(line: Line) -> list[str]:
+    """The types of parts that are not known."""
+    known = _READ | _WITHOUT_WORDS
+    return [part.type for part in line.parts if part.unreadable is None and part.type not in known]
 
 
 def first_words(line: Line) -> bytes:
@@ -127,12 +93,12 @@ def _user_pieces(line: Line, about: About, aside: Aside) -> list[Piece]:
     turn = Piece(
         role=USER,
         kind=COMPACTION if is_compaction else TURN,
-        content=_joined(typed),
+        content=joined(typed),
         attachments=tuple(attachments),
         at=at,
         extra={"files": files} if files else {},
     )
-    notice = Piece(role=USER, kind=NOTICE, key="notice", content=_joined(shown), at=at)
+    notice = Piece(role=USER, kind=NOTICE, key="notice", content=joined(shown), at=at)
     if notice.is_empty:
         return [turn]
     return [replace(notice, key="")] if turn.is_empty else [turn, notice]
@@ -156,12 +122,12 @@ def _assistant_pieces(line: Line, about: About, aside: Aside) -> list[Piece]:
         elif part.type == "tool":
             state = part.state or CallState()
             call_id = part.call_id or f"call-{len(calls)}"
-            calls.append(ToolCall(id=call_id, tool_name=part.tool, arguments_json=_plain(state, aside)))
+            calls.append(ToolCall(id=call_id, tool_name=part.tool, arguments_json=aside.plain(state.input)))
             starts += _started_by(part.tool, state)
             result = _result(part, state, call_id, aside)
             if result is not None:
                 results.append(result)
-    content = _joined(words)
+    content = joined(words)
     extra: dict[str, Any] = {"files": files} if files else {}
     fault = decoded(about.error, Fault) if about.error != NOTHING else None
     is_only_error = False
@@ -173,7 +139,7 @@ def _assistant_pieces(line: Line, about: About, aside: Aside) -> list[Piece]:
         role=about.role or ASSISTANT,
         kind=_kind_of(about, is_only_error=is_only_error),
         content=content,
-        thinking=_joined(thoughts),
+        thinking=joined(thoughts),
         tool_calls=tuple(calls),
         is_error=fault is not None,
         attachments=tuple(attachments),
@@ -191,18 +157,6 @@ def _kind_of(about: About, *, is_only_error: bool) -> str:
     if bytes(about.summary) == b"true":
         return COMPACTION
     return NOTICE if is_only_error else TURN
-
-
-def _joined(texts: Iterable[str]) -> str:
-    return "\n\n".join([text for text in texts if text and not text.isspace()])
-
-
-def _plain(state: CallState, aside: Aside) -> Any:
-    if state.input == NOTHING:
-        return None
-    value, repairs = plain_of(state.input)
-    aside.repairs += repairs
-    return value
 
 
 def _result(part: Part, state: CallState, call_id: str, aside: Aside) -> Piece | None:
@@ -282,42 +236,13 @@ def _sum(counts: Iterable[float | None]) -> int | None:
 
 def _attach(part: Part, attachments: list[Attachment], files: list[str], aside: Aside) -> None:
     """A file: its bytes where they are in the part, else where it lies."""
-    found = _DATA_URL.match(part.url)
+    found = aside.from_data_url(part.url)
     if found is None:
         if named := part.url or part.filename:
             files.append(named)
         return
-    data = part.url[found.end() :]
-    body = _from_base64(data, aside) if ";base64" in found.group(2) else _unquoted(data)
-    blob = Blob(
-        sha256=hashlib.sha256(body).hexdigest(), body=body, media_type=part.mime or found.group(1) or ""
-    )
-    aside.blobs.append(blob)
-    attachments.append(
-        Attachment(sha256=blob.sha256, media_type=blob.media_type, name=part.filename or "", size=len(body))
-    )
-
-
-def _from_base64(text: str, aside: Aside) -> bytes:
-    """The bytes of `text`; as many of them as there are, where its end is missing."""
-    try:
-        return binascii.a2b_base64(text + "=" * (-len(text) % 4))
-    except (binascii.Error, ValueError) as error:
-        aside.repairs.append(f"a file that is not whole base64 ({error})")
-    kept = re.sub(r"[^A-Za-z0-9+/]", "", text)
-    return binascii.a2b_base64(kept[: len(kept) // 4 * 4])
-
-
-def _unquoted(text: str) -> bytes:
-    """The bytes that `%41` and the like spell."""
-    head, *rest = text.encode(errors="replace").split(b"%")
-    spelt = [head]
-    for one in rest:
-        try:
-            spelt.append(binascii.unhexlify(one[:2]) + one[2:])
-        except binascii.Error:
-            spelt.append(b"%" + one)
-    return b"".join(spelt)
+    body, media_type = found
+    attachments.append(aside.attach(body, part.mime or media_type, part.filename or ""))
 
 
 def fullness(message: Message) -> int:

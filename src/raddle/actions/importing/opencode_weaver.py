@@ -12,21 +12,22 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 
-from raddle.actions.importing.bodies import without_long_body
-from raddle.actions.importing.importer import Blob, Lookup, Taken, message_id_of
+from raddle.actions.importing.bodies import put
+from raddle.actions.importing.bounded import forget_oldest, keep_last
+from raddle.actions.importing.importer import Lookup, Taken, message_id_of
 from raddle.actions.importing.opencode_facts import Facts, microseconds, see_message, type_title
 from raddle.actions.importing.opencode_lines import Line
 from raddle.actions.importing.opencode_tree import Stand, Strand, Tree, Turn
 from raddle.actions.importing.opencode_turns import (
-    USER,
-    Aside,
     Piece,
     first_words,
     fuller,
     fullness,
     pieces_of,
+    strange_parts,
 )
 from raddle.actions.importing.opencode_undone import Undone
+from raddle.actions.importing.parts import USER, Aside
 from raddle.model.clock import format_time
 from raddle.model.threads.message import Message, changed
 
@@ -55,13 +56,11 @@ class Weaver:
         """Id of a message -> the record that has it."""
         self._given: dict[str, Message] = {}
         """The last messages that were given, as they were."""
-        self._messages: list[Message] = []
-        self._blobs: list[Blob] = []
+        self._taken = Taken(messages=[], blobs=[])
 
     def take(self) -> Taken:
         """What is finished so far."""
-        taken = Taken(messages=self._messages, blobs=self._blobs)
-        self._messages, self._blobs = [], []
+        taken, self._taken = self._taken, Taken(messages=[], blobs=[])
         return taken
 
     def recall_turns(self) -> None:
@@ -77,8 +76,8 @@ class Weaver:
             return
         aside = Aside()
         pieces = pieces_of(line, aside)
-        self._blobs += aside.blobs
-        self._tell(aside)
+        self._taken.blobs += aside.blobs
+        self._tell(line, aside)
         see_message(self.facts, line, pieces[0].provider, pieces[0].model, is_side=strand.is_side)
         turn = self.tree.turns.get(line.id) or self._first_met(line, strand)
         said = [piece for piece in pieces if not piece.is_empty]
@@ -88,10 +87,10 @@ class Weaver:
         ids = [_piece_id(turn, piece) for piece in said]
         self.undone.see(line, strand, ids, is_typed=pieces[0].is_typed)
 
-    def _tell(self, aside: Aside) -> None:
+    def _tell(self, line: Line, aside: Aside) -> None:
         for repair in dict.fromkeys(aside.repairs):
             self._report(repair)
-        for stranger in dict.fromkeys(aside.strangers):
+        for stranger in strange_parts(line):
             if stranger not in self._strangers:
                 self._strangers.add(stranger)
                 named = (
@@ -148,8 +147,7 @@ class Weaver:
     def _owned(self, message_id: str, raw_id: str) -> str:
         """`message_id`, unless another record has it already: two of one kind in one millisecond."""
         owner = self._owners.setdefault(message_id, raw_id)
-        if len(self._owners) > _REMEMBERED:
-            del self._owners[next(iter(self._owners))]
+        forget_oldest(self._owners, _REMEMBERED)
         return message_id if owner == raw_id else message_id_of(AGENT, raw_id)
 
     def _add(self, line: Line, strand: Strand, turn: Turn, piece: Piece) -> None:
@@ -162,9 +160,7 @@ class Weaver:
         stand = self._place(line, strand, turn, piece, message_id)
         turn.pieces.append(number)
         turn.tip = message_id
-        self._stands[message_id] = stand
-        if len(self._stands) > _REMEMBERED:
-            del self._stands[next(iter(self._stands))]
+        keep_last(self._stands, message_id, stand, _REMEMBERED)
         self._see_calls(piece, message_id, stand.seq)
         if piece.is_typed and not strand.is_side:
             type_title(self.facts, piece.content)
@@ -203,15 +199,10 @@ class Weaver:
                 self._put(both)
 
     def _put(self, message: Message) -> None:
-        message, blob = without_long_body(message)
-        self._messages.append(message)
+        message = put(self._taken, message)
         self._given.pop(message.id, None)
         if len(message.content) < _LONG:
-            self._given[message.id] = message
-            if len(self._given) > _GIVEN:
-                del self._given[next(iter(self._given))]
-        if blob is not None:
-            self._blobs.append(blob)
+            keep_last(self._given, message.id, message, _GIVEN)
 
     def _stored(self, message_id: str) -> Message | None:
         given = self._given.get(message_id)

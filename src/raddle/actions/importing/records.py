@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from raddle.actions.importing.importer import MAX_LINE_BYTES, Problem
+from raddle.actions.importing.json_values import TOKEN
 from raddle.model.errors import BrokenFormat
 from raddle.model.tolerant_json import decode_tolerantly
 
@@ -28,7 +29,6 @@ MAX_PROBLEMS = 200
 """Problems of one file that are told one by one; more of them say nothing more."""
 
 _SCANS = 8
-_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{}]', re.DOTALL)
 
 
 class Shape(Struct, frozen=True):
@@ -226,7 +226,7 @@ class _OpenObject:
         self._parts.append(line)
         self.size += len(line) + 1
         self._in_text = False
-        for token in _TOKEN.finditer(scanned):
+        for token in TOKEN.finditer(scanned):
             mark = token.group()
             if mark in (b"{", b"["):
                 self._depth += 1
@@ -246,11 +246,15 @@ def _ends_escaped(text: bytes) -> bool:
 
 
 def _end_of_value(line: bytes, start: int) -> int:
-    """Where the object that begins at `start` ends; 0 where none begins there, or it does not end."""
+    """Where the object that begins at `start` ends; 0 where none begins there, or it does not end.
+
+    Brackets are counted and not paired, as `end_of_brackets` does: among torn texts odd pairs are the rule, and each
+    scan that gave up at one would take the rest of the line from what may be scanned.
+    """
     if line[start : start + 1] != b"{":
         return 0
     depth = 0
-    for token in _TOKEN.finditer(line, start):
+    for token in TOKEN.finditer(line, start):
         mark = token.group()
         if mark in (b"{", b"["):
             depth += 1

@@ -14,16 +14,15 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 from msgspec import Struct
 
-from raddle.actions.importing.importer import MAX_LINE_BYTES
 from raddle.actions.importing.run_plan import SourceEntry
 from raddle.actions.importing.source_reading import KeepBytes, Lines, Tail, TooLong
+from raddle.adapters.agent_homes.line_batches import batches
 from raddle.model.errors import BrokenFormat
 from raddle.model.tolerant_json import decode_tolerantly
 
 FORM = "opencode-lines-1"
 """Of the lines: another one is another generation."""
 
-_BATCH_BYTES = 1 << 20
 _encode = msgspec.json.Encoder().encode
 
 
@@ -120,31 +119,17 @@ class OpenRows:
     ) -> Iterator[Lines | TooLong | Tail]:
         """Lines, the first of which is number `first` at the offset `start`. `end` says nothing: a reading from the
         start is another than the one that ended there."""
-        batch: list[bytes] = []
-        read_to, number, size = start, first, 0
-        for line in self._lines(self._since if start else 0):
-            keep(line + b"\n")
-            if len(line) > MAX_LINE_BYTES:
-                if batch:
-                    yield Lines(batch, number, read_to)
-                    number, batch, size = number + len(batch), [], 0
-                read_to += len(line) + 1
-                yield TooLong(number, len(line), read_to)
-                number += 1
-                continue
-            batch.append(line)
-            size += len(line)
-            read_to += len(line) + 1
-            if size >= _BATCH_BYTES:
-                yield Lines(batch, number, read_to)
-                number, batch, size = number + len(batch), [], 0
-        if batch:
-            yield Lines(batch, number, read_to)
+        yield from batches(self._kept(self._since if start else 0, keep), start, first)
         self._rows.check()
 
     def close(self) -> None:
         """Let go of the store."""
         self._rows.close()
+
+    def _kept(self, since: int, keep: KeepBytes) -> Iterator[bytes]:
+        for line in self._lines(since):
+            keep(line + b"\n")
+            yield line
 
     def _lines(self, since: int) -> Iterator[bytes]:
         headers = self._rows.tree(self._session)

@@ -9,11 +9,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 
-from raddle.actions.importing.importer import MAX_LINE_BYTES
 from raddle.actions.importing.run_plan import HEAD_BYTES, SourceEntry
 from raddle.actions.importing.source_reading import KeepBytes, Lines, Tail, TooLong
-
-_BATCH_BYTES = 1 << 20
+from raddle.adapters.agent_homes.line_batches import batches
 
 
 class SessionLines:
@@ -46,25 +44,7 @@ class SessionLines:
     ) -> Iterator[Lines | TooLong | Tail]:
         """The lines from the offset `start`, which is line `first`, to `end` (None: the last), in batches."""
         keep(self._bytes[start:end])
-        batch: list[bytes] = []
-        read_to, number, size = start, first, 0
-        for line in self._between(start, end):
-            if len(line) > MAX_LINE_BYTES:
-                if batch:
-                    yield Lines(batch, number, read_to)
-                    number, batch, size = number + len(batch), [], 0
-                read_to += len(line) + 1
-                yield TooLong(number, len(line), read_to)
-                number += 1
-                continue
-            batch.append(line)
-            size += len(line)
-            read_to += len(line) + 1
-            if size >= _BATCH_BYTES:
-                yield Lines(batch, number, read_to)
-                number, batch, size = number + len(batch), [], 0
-        if batch:
-            yield Lines(batch, number, read_to)
+        yield from batches(self._between(start, end), start, first)
 
     def _between(self, start: int, end: int | None) -> Iterator[bytes]:
         offset = 0

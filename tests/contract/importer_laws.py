@@ -7,7 +7,9 @@ sub-agents) is in that importer's unit tests.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from msgspec import Struct
@@ -15,12 +17,29 @@ from msgspec import Struct
 from raddle.actions.importing.importer import Importer, SourceName, thread_id_of
 from raddle.model.clock import parse_time
 from raddle.model.ids import is_thread_id, parse_message_id
+from raddle.model.threads.codec import encode_thread
 from raddle.model.threads.fields import FIELDS
 from raddle.model.threads.message import COMPACTION, NOTICE, SUMMARY, TURN
 from tests.reading import Reading, difference, named, read, read_on, same_thread
 
 STATE_BYTES = 128 << 10
 _JUNK = (b"\0" * 64, b'\xff\xfe{"half', b"}{", b"null", b"[1]", b'{"type":"from-the-future","x":1}')
+
+
+def _with_numbers(line: bytes, number: int) -> bytes:
+    """The line with that in the place of every number; one that is no JSON as it is."""
+
+    def changed(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: changed(inner) for name, inner in value.items()}
+        if isinstance(value, list):
+            return [changed(inner) for inner in value]
+        return number if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+    try:
+        return json.dumps(changed(json.loads(line)), ensure_ascii=False).encode("utf-8", "surrogatepass")
+    except ValueError:
+        return line
 
 
 class SessionFile(Struct, frozen=True, kw_only=True):
@@ -145,6 +164,13 @@ class ImporterLaws:
                 if not junk.startswith(b'{"type'):
                     told = {problem.line for problem in damaged.problems}
                     assert at + 1 in told, f"{file.name}: {damaged.problems}"
+
+    def test_numbers_that_no_store_takes_harm_nobody(self) -> None:
+        for file, _ in self.each():
+            for at, line in enumerate(file.lines):
+                odd = _with_numbers(line, 10**30)
+                reading = read(self.importer, file.source, [*file.lines[:at], odd, *file.lines[at + 1 :]])
+                assert encode_thread(reading.thread), f"{file.name}, line {at + 1}"
 
     def test_a_torn_copy_of_a_line_costs_nothing_but_itself(self) -> None:
         for file, reading in self.each():

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from raddle.actions.importing.fitting import NOTHING, encode, fitting
+from raddle.actions.importing.fitting import NOTHING, Count, encode, fitting
 from raddle.actions.importing.records import UNREADABLE, Shape
 
 
@@ -30,7 +30,7 @@ class Piece(Struct, frozen=True, gc=False):
     content_type: str | None = None
     text: str | None = None
     asset_pointer: str | None = None
-    size_bytes: int | None = None
+    size_bytes: Count | None = None
     audio_asset_pointer: Piece | None = None
     result: str | None = None
     title: str | None = None
@@ -72,7 +72,7 @@ class FileRef(Struct, frozen=True, gc=False):
     name: str | None = None
     mime_type: str | None = None
     old_mime_type: str | None = msgspec.field(default=None, name="mimeType")
-    size: int | None = None
+    size: Count | None = None
 
 
 class Told(Struct, frozen=True, gc=False):

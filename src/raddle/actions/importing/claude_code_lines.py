@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from raddle.actions.importing.fitting import NOTHING, decoded, encode, fitted, fitting
+from raddle.actions.importing.fitting import NOTHING, Count, decoded, encode, fitted, fitting
 from raddle.actions.importing.records import UNREADABLE, Shape
 from raddle.model.tolerant_json import decode_tolerantly
 
@@ -20,10 +20,10 @@ from raddle.model.tolerant_json import decode_tolerantly
 class TokenCount(Struct, frozen=True, gc=False):
     """`message.usage`."""
 
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_read_input_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
+    input_tokens: Count | None = None
+    output_tokens: Count | None = None
+    cache_read_input_tokens: Count | None = None
+    cache_creation_input_tokens: Count | None = None
 
 
 class Block(Struct, frozen=True, gc=False):

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from raddle.actions.importing.fitting import NOTHING, decoded, encode, fitted
+from raddle.actions.importing.fitting import NOTHING, Count, decoded, encode, fitted
 from raddle.actions.importing.records import UNREADABLE, Shape
 from raddle.model.tolerant_json import decode_tolerantly
 
@@ -21,10 +21,10 @@ from raddle.model.tolerant_json import decode_tolerantly
 class TokenCount(Struct, frozen=True, gc=False):
     """Tokens of one response, or of all so far. `input_tokens` include the cached ones."""
 
-    input_tokens: int | None = None
-    cached_input_tokens: int | None = None
-    cache_write_input_tokens: int | None = None
-    output_tokens: int | None = None
+    input_tokens: Count | None = None
+    cached_input_tokens: Count | None = None
+    cache_write_input_tokens: Count | None = None
+    output_tokens: Count | None = None
 
 
 class TokenInfo(Struct, frozen=True, gc=False):
@@ -46,7 +46,7 @@ class Position(Struct, frozen=True, gc=False):
     """`history_base`: what a rollout goes on from, records of the rollout `thread_id` below an ordinal."""
 
     thread_id: str = ""
-    end_ordinal_exclusive: int | None = None
+    end_ordinal_exclusive: Count | None = None
 
 
 class Passthrough(Struct, frozen=True, gc=False):
@@ -114,13 +114,13 @@ class Payload(Struct, frozen=True, gc=False):
     source: Raw = NOTHING
     git: Git | None = None
     history_base: Position | None = None
-    subagent_history_start_ordinal: int | None = None
+    subagent_history_start_ordinal: Count | None = None
     info: TokenInfo | None = None
     usage: TokenCount | None = None
     thread_token_usage: TokenCount | None = None
     thread_settings: Settings | None = None
     thread_name: str | None = None
-    num_turns: int | None = None
+    num_turns: Count | None = None
     thread_id: str | None = None
     new_thread_id: str | None = None
     agent_thread_id: str | None = None
@@ -140,7 +140,7 @@ class Line(Struct, frozen=True, gc=False):
     """One line; `payload` is None where the line is a bare item itself."""
 
     timestamp: str | None = None
-    ordinal: int | None = None
+    ordinal: Count | None = None
     type: str = ""
     payload: Payload | None = None
     raddle: Raw = NOTHING

@@ -6,16 +6,19 @@ way of it would drop other fields, and one damaged record would be two messages 
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 
 from raddle.actions.importing.records import UNREADABLE
 from raddle.model.tolerant_json import DEEPEST, decode_tolerantly
 
 S = TypeVar("S", bound=Struct)
 T = TypeVar("T")
+
+Count = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+"""How many there are of something: JSON knows larger numbers, and no store does."""
 
 NOTHING = Raw(b"null")
 """Stands where a record says nothing."""

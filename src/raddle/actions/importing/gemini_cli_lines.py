@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct, field
 
-from raddle.actions.importing.fitting import NOTHING, decoded, encode, fitted, fitting
+from raddle.actions.importing.fitting import NOTHING, Count, decoded, encode, fitted, fitting
 from raddle.actions.importing.records import UNREADABLE, Shape
 from raddle.model.tolerant_json import decode_tolerantly
 
@@ -21,11 +21,11 @@ from raddle.model.tolerant_json import decode_tolerantly
 class TokenCount(Struct, frozen=True, gc=False):
     """`tokens`: `input` includes the cached ones, `output` does not include the thoughts."""
 
-    input: int | None = None
-    output: int | None = None
-    cached: int | None = None
-    thoughts: int | None = None
-    tool: int | None = None
+    input: Count | None = None
+    output: Count | None = None
+    cached: Count | None = None
+    thoughts: Count | None = None
+    tool: Count | None = None
 
 
 class Thought(Struct, frozen=True, gc=False):
@@ -121,7 +121,7 @@ class Record(Struct, frozen=True, gc=False, rename="camel"):
     tool_calls: list[Call] | None = None
     role: str = ""
     parts: Raw = NOTHING
-    ts: int | float | None = None
+    ts: Count | float | None = None
     session_id: str = ""
     project_hash: str = ""
     start_time: str = ""

@@ -367,8 +367,9 @@ def _half_made(
     with no_import_runs() as is_quiet:
         for folder in folders:
             for path in abandoned_temporaries(folder, older_than_seconds=0 if is_quiet else _OLD_SECONDS):
-                done = failed = ""
+                done, failed = "the next import removes it", ""
                 if fix:
+                    done = ""
                     try:
                         done = "removed" if remove_temporary(path) else "gone by itself"
                     except StorageError as error:

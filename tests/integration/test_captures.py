@@ -233,3 +233,65 @@ def test_an_end_is_known_and_handed_on() -> None:
     assert one is not None
     assert one.is_end
     assert handed_on(msgspec.json.encode(one)) == one
+
+
+def log_of(stores: Stores) -> str:
+    file = stores.paths.log_file
+    return file.read_text() if file.exists() else ""
+
+
+@pytest.mark.parametrize(
+    "way", ["other/{name}", ".claude/projects/../../other/{name}", ".claude/projects/{project}/{name}"]
+)
+def test_a_file_outside_the_agents_home_is_not_read_whatever_leads_to_it(
+    home: Path, stores: Stores, way: str
+) -> None:
+    name = f"{SESSION}.jsonl"
+    write(home / "other" / name, a_short_session().data)
+    link = home / ".claude/projects" / PROJECT / name
+    link.parent.mkdir(parents=True)
+    link.symlink_to(home / "other" / name)
+    capture(stores, told(f"{home}/{way.format(name=name, project=PROJECT)}"))
+    assert rows(stores) == []
+    assert "not_found" in log_of(stores)
+    assert name in log_of(stores)
+
+
+@pytest.mark.parametrize("way", ["kept/projects", ".claude/projects", ".claude/x/../projects"])
+def test_a_home_that_is_a_link_is_the_agents_home(home: Path, stores: Stores, way: str) -> None:
+    write(home / "kept/projects" / PROJECT / f"{SESSION}.jsonl", a_short_session().data)
+    (home / "kept/x").mkdir()
+    (home / ".claude").symlink_to("kept")
+    capture(stores, told(f"{home}/{way}/{PROJECT}/{SESSION}.jsonl"))
+    assert len(rows(stores)) == 1
+    assert log_of(stores) == ""
+
+
+def test_a_session_that_is_not_there_or_left_out_is_told_to_the_log(home: Path, stores: Stores) -> None:
+    capture(stores, told(home / ".claude/projects/gone.jsonl"))
+    assert "gone.jsonl" in log_of(stores)
+    write(home / ".config/raddle/config.toml", b'[import]\nexclude = ["~/.claude/**"]\n')
+    with open_stores(load_config()) as ruled:
+        capture(ruled, told(keep(home, a_short_session())))
+        assert rows(ruled) == []
+    last = log_of(stores).splitlines()[-1]
+    assert "left out by [import] exclude" in last
+    assert SESSION not in last
+
+
+def test_a_repository_that_a_rule_names_makes_the_thread_private_when_it_is_noted(
+    home: Path, repository: Path
+) -> None:
+    write(home / ".config/raddle/config.toml", b'[private]\nremotes = ["github.com/Me/*"]\n')
+    session = ClaudeSession()
+    session.fields["cwd"] = str(home)
+    session.user("hello")
+    with open_stores(load_config()) as stores:
+        path = keep(home, session)
+        capture(stores, told(path))
+        assert not rows(stores)[0].is_private
+        git(home, "init", "-q", "-b", "main")
+        git(home, "remote", "add", "origin", "git@github.com:me/kiln.git")
+        capture(stores, told(path, home))
+        row = rows(stores)[0]
+        assert (row.is_private, row.git_remote_url) == (True, "github.com/me/kiln")

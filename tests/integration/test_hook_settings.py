@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 import tomllib
 from pathlib import Path
@@ -267,3 +268,48 @@ def test_each_agents_own_variable_is_heard(tmp_path: Path) -> None:
         ".codex",
         ".gemini",
     ]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "notify-send done; /usr/bin/raddle hooks run claude-code",
+        "echo raddle hooks run claude-code",
+        "/usr/bin/raddle hooks run claude-code &",
+        "cd /x && raddle hooks run claude-code",
+        "FOO=1 /usr/bin/raddle hooks run claude-code",
+        "sh -c 'raddle hooks run claude-code'",
+        "$(which x)/raddle hooks run claude-code",
+    ],
+)
+def test_a_command_of_the_persons_own_that_calls_us_among_others_stays(command: str, tmp_path: Path) -> None:
+    file = tmp_path / "settings.json"
+    file.write_text(json.dumps({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": command}]}]}}))
+    before = file.read_bytes()
+    assert entries(CLAUDE, tmp_path) == []
+    assert take_out(CLAUDE, tmp_path) == []
+    put_in(CLAUDE, tmp_path)
+    take_out(CLAUDE, tmp_path)
+    assert json.loads(file.read_bytes()) == json.loads(before)
+
+
+@pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.agent)
+def test_what_is_no_ordinary_file_is_said_and_nobody_waits(agent: HookedAgent, tmp_path: Path) -> None:
+    file = tmp_path / agent.files[0]
+    for make in (os.mkfifo, Path.mkdir, lambda path: path.symlink_to(path.name)):
+        make(file)
+        for ask in (
+            lambda: entries(agent, tmp_path),
+            lambda: remove(agent, tmp_path),
+            lambda: install(agent, tmp_path, argv_of(agent)),
+        ):
+            with pytest.raises(BrokenFormat, match=r"ordinary file|circle"):
+                ask()
+        file.rmdir() if file.is_dir() else file.unlink()
+
+
+def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "settings.json"
+    file.write_text('{"a": {"hooks": 1}, "hooks": {}, "hooks": {"Stop": []}}')
+    with pytest.raises(BrokenFormat, match="'hooks' stands in it twice"):
+        install(CLAUDE, tmp_path, argv_of(CLAUDE))

@@ -9,9 +9,13 @@ from typing import Any
 
 import pytest
 
+from raddle.actions.importing.run import ImportReport
+from raddle.config import load_config
 from raddle.model.threads.thread import Thread
+from raddle.wiring import Stores
+from raddle.wiring.importing import import_sessions
 from tests.builders_claude_code import OTHER_SESSION, SESSION, ClaudeSession, starts
-from tests.builders_import import Machine, add, write
+from tests.builders_import import PROJECT, Machine, add, write
 
 SECRET = "/home/dev/clients/acme"
 LOOM_ID = "T-018e2b3c-4d5e-7f8a-9b0c-1d2e3f4a5b6c"
@@ -100,6 +104,60 @@ class TestExclude:
         assert [one.path for one in machine.bring_in().left_out] == [str(path)]
         assert b"xylophone" not in machine.everything_stored()
         assert LOOM_ID.encode() not in machine.everything_stored()
+
+
+class TestNoWayAround:
+    """`..` and links lead around no rule, whichever way they come in."""
+
+    @pytest.fixture
+    def clients(self, machine: Machine) -> Path:
+        """A folder that is left out, with a session's file in it, and a link to it from beside it."""
+        machine.configure('[import]\nexclude = ["~/clients/**"]\n')
+        folder = machine.home / "clients"
+        write(folder / "projects" / PROJECT / f"{SESSION}.jsonl", a_talk_in("/w").data)
+        (machine.home / "alias").symlink_to("clients")
+        (machine.home / "x").mkdir()
+        return folder
+
+    def must_be_left_out(self, report: ImportReport, machine: Machine) -> None:
+        assert len(report.left_out) == 1
+        assert machine.threads() == []
+        assert b"xylophone" not in machine.everything_stored()
+
+    @pytest.mark.parametrize("way", ["clients", "x/../clients", "alias", "x/../alias/projects"])
+    def test_of_a_path_that_is_named(self, machine: Machine, clients: Path, way: str) -> None:
+        self.must_be_left_out(machine.bring_in(f"{machine.home}/{way}"), machine)
+
+    def test_of_a_link_inside_a_folder_that_is_named(self, machine: Machine, clients: Path) -> None:
+        (machine.home / "x/s.jsonl").symlink_to(clients / "projects" / PROJECT / f"{SESSION}.jsonl")
+        self.must_be_left_out(machine.bring_in(f"{machine.home}/x"), machine)
+
+    def test_of_a_link_inside_an_agents_home(self, machine: Machine, clients: Path) -> None:
+        machine.claude.mkdir(parents=True)
+        (machine.claude / PROJECT).symlink_to(clients / "projects" / PROJECT)
+        self.must_be_left_out(machine.bring_in(), machine)
+
+    @pytest.mark.parametrize("way", ["x/../clients", "alias"])
+    def test_of_an_agents_home_that_a_variable_names(self, machine: Machine, clients: Path, way: str) -> None:
+        variables = {**machine.environment, "CLAUDE_CONFIG_DIR": f"{machine.home}/{way}"}
+        with Stores(load_config(variables), clock=machine.clock) as stores:
+            report = import_sessions(stores, ())
+        self.must_be_left_out(report, machine)
+
+    @pytest.mark.parametrize("way", ["clients/z", "x/../clients/z", "alias/z", "/clients"])
+    def test_of_the_workspace_that_a_record_names(self, machine: Machine, clients: Path, way: str) -> None:
+        machine.keep(a_talk_in(f"{machine.home}/{way}"))
+        self.must_be_left_out(machine.bring_in(), machine)
+
+    @pytest.mark.parametrize("way", ["secret", "x/../secret", "link", "x/../link/deep"])
+    def test_of_a_workspace_that_is_private(self, machine: Machine, way: str) -> None:
+        machine.configure('[private]\nworkspaces = ["~/secret"]\n')
+        (machine.home / "secret/deep").mkdir(parents=True)
+        (machine.home / "link").symlink_to("secret")
+        machine.keep(a_talk_in(f"{machine.home}/{way}"))
+        machine.bring_in()
+        assert machine.thread().is_private
+        assert machine.thread().plain("workspace_root") == f"{machine.home}/{way.removeprefix('x/../')}"
 
 
 class TestPrivate:

@@ -15,7 +15,7 @@ import pytest
 from tests.builders_claude_code import SESSION, a_short_session
 from tests.builders_codex import a_short_session as a_short_codex_session
 from tests.builders_import import PROJECT, write
-from tests.command_line import done, program, raddle, terminal
+from tests.command_line import PROGRAM, done, program, raddle, terminal
 
 PATIENCE_SECONDS = 60
 
@@ -97,6 +97,11 @@ def test_install_list_remove(settings: Path) -> None:
     assert settings.read_bytes() == before
 
 
+def test_claude_is_short_for_claude_code(settings: Path) -> None:
+    done("hooks", "install", "claude", "-y")
+    assert command_in(settings, "Stop").endswith("hooks run claude-code")
+
+
 def test_settings_that_are_no_json_are_refused_and_the_others_still_listed(settings: Path) -> None:
     settings.write_text('{"model": ')
     answer = raddle("hooks", "install", "claude-code", "-y", "--json")
@@ -167,6 +172,76 @@ def test_nothing_that_an_agent_tells_fails_it(payload: bytes) -> None:
     ran = program("hooks", "run", "claude-code", stdin=payload)
     assert (ran.code, ran.out) == (0, "{}\n")
     assert "Traceback" not in ran.err
+
+
+def logs(home: Path, words: str) -> bool:
+    """Do these words come into the log before long?"""
+    file, ends = home / ".local/state/raddle/raddle.log", time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < ends:
+        if file.exists() and words in file.read_text():
+            return True
+    return False
+
+
+def told_of(session: Path) -> bytes:
+    return json.dumps({"session_id": SESSION, "transcript_path": str(session)}).encode()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["claude-code", "{}", "more"], "unexpected extra argument"),
+        (["claude-code", "--nope"], "No such option"),
+        (["emacs"], "'emacs' is no agent"),
+        ([], "Missing argument"),
+        (["claude-code", "not json"], "told of no session"),
+    ],
+)
+def test_words_that_do_not_fit_are_told_to_the_log_alone(home: Path, words: list[str], said: str) -> None:
+    ran = program("hooks", "run", *words, stdin=b"")
+    assert (ran.code, ran.out, ran.err) == (0, "{}\n", "")
+    assert logs(home, said)
+
+
+@pytest.mark.parametrize(
+    ("folder", "said"), [("relative", "RADDLE_DATA_DIR is 'relative'"), ("/proc/nowhere", "storage")]
+)
+def test_a_store_that_cannot_be_used_is_told_to_the_log(
+    home: Path, session: Path, monkeypatch: pytest.MonkeyPatch, folder: str, said: str
+) -> None:
+    monkeypatch.setenv("RADDLE_DATA_DIR", folder)
+    ran = program("hooks", "run", "claude-code", stdin=told_of(session))
+    assert (ran.code, ran.out, ran.err) == (0, "{}\n", "")
+    assert logs(home, said)
+
+
+def test_settings_that_do_not_read_are_told_to_the_log(home: Path, session: Path) -> None:
+    write(home / ".config/raddle/config.toml", b"= nonsense")
+    assert program("hooks", "run", "claude-code", stdin=told_of(session)).code == 0
+    assert logs(home, "not valid TOML")
+
+
+def test_where_there_is_no_log_either_nothing_is_said(session: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RADDLE_STATE_DIR", "/proc/nowhere")
+    ran = program("hooks", "run", "claude-code", "--nope", stdin=told_of(session))
+    assert (ran.code, ran.out, ran.err) == (0, "{}\n", "")
+
+
+@pytest.mark.parametrize("where", [">&-", "> /dev/full", "<&-"])
+def test_streams_that_are_closed_or_full_do_not_fail_it(home: Path, where: str) -> None:
+    argv = shlex.join([*PROGRAM, "hooks", "run", "claude-code", "{}"])
+    ran = subprocess.run(["/bin/sh", "-c", f"{argv} {where}"], capture_output=True, timeout=30, check=False)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+
+
+def test_an_agent_that_leaves_its_end_open_is_not_waited_for(home: Path, session: Path) -> None:
+    argv = [*PROGRAM, "hooks", "run", "claude-code"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        process.stdin.write(told_of(session))
+        process.stdin.flush()
+        assert process.wait(timeout=PATIENCE_SECONDS / 2) == 0
+    assert comes("relay")
 
 
 def test_not_even_settings_of_raddle_that_cannot_be_read_fail_it(home: Path) -> None:

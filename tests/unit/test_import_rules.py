@@ -52,6 +52,28 @@ def test_a_repository_may_be_private() -> None:
     assert not Rules().makes_private("/w", "github.com/acme/rocket")
 
 
+def test_a_repository_is_the_same_in_letters_of_any_case() -> None:
+    assert Rules(private_remotes=["github.com/acme/*"]).makes_private(None, "github.com/Acme/Rocket")
+    assert Rules(private_remotes=["GitHub.com/Acme/Rocket"]).makes_private(None, "github.com/acme/rocket")
+
+
+def test_a_path_is_looked_for_by_every_name_it_has() -> None:
+    names = {"/alias/s": ("/alias/s", "/clients/s")}
+    rules = Rules(exclude=["/clients"], private_workspaces=["/clients"], names_of=names.__getitem__)
+    assert rules.leaves_out("/alias/s")
+    assert rules.makes_private("/alias/s", None)
+
+
+def test_where_no_rule_asks_nobody_looks_at_the_disk() -> None:
+    def nobody(path: str) -> tuple[str, ...]:
+        raise AssertionError(path)
+
+    assert not Rules(names_of=nobody).leaves_out("/s", "/w")
+    assert not Rules(private_remotes=["github.com/a/*"], names_of=nobody).makes_private(
+        "/w", "github.com/b/c"
+    )
+
+
 class TestTheWorkspaceOfASession:
     def test_it_is_the_folder_that_its_first_turn_was_typed_in(self) -> None:
         assert workspace_in(a_session_with_everything().lines) == FOLDER

@@ -17,6 +17,7 @@ from msgspec import Struct
 from raddle.model.errors import InvalidInput
 from raddle.model.ids import parse_thread_id
 
+LOG_NAME = "raddle.log"
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 
 
@@ -94,7 +95,12 @@ class Paths(Struct, frozen=True, kw_only=True):
     @property
     def log_file(self) -> Path:
         """What went wrong, without a word of any thread."""
-        return self.state_dir / "raddle.log"
+        return self.state_dir / LOG_NAME
+
+    @property
+    def hook_notes(self) -> Path:
+        """What other agents' settings were before an entry of ours came into them."""
+        return self.state_dir / "hooks.json"
 
     @property
     def search_index(self) -> Path:

@@ -1,22 +1,25 @@
 """One session captured because its agent said that it went on: just its files are read, and git is asked.
 
 An agent waits for what it calls, so this runs in a process of its own (`set_off`), and says what went wrong to the log
-alone.
+alone. What is read lies in the agent's own home: an agent, or whoever speaks in its name, opens no other file to us.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from raddle.model.errors import NotFound, RaddleError
+from raddle.adapters.path_names import normalised
+from raddle.model.clock import system_clock
+from raddle.model.errors import InvalidInput, NotFound, RaddleError
 from raddle.wiring import Stores
 
 _PATIENCE = 12
@@ -24,6 +27,7 @@ _PATIENCE = 12
 _GIT_SECONDS = 3.0
 _END_SECONDS = 1.0
 """At its end an agent may take its machine with it (a container): so long it is kept waiting, and it gives 1.5."""
+_LONGEST_LINE = 2000
 _SESSION_ID = re.compile(r"[0-9A-Za-z_-]{8,80}\Z")
 _NAMED_BY_SESSION = {
     "codex": ("sessions/*/*/*/rollout-*-{id}.jsonl*", "archived_sessions/rollout-*-{id}.jsonl*"),
@@ -75,32 +79,72 @@ def set_off(told: Told) -> None:
 
 
 def handed_on(data: bytes) -> Told:
-    """What `set_off` hands to the process it starts."""
-    return msgspec.json.decode(data, type=Told)
+    """What `set_off` hands to the process it starts. InvalidInput where that is not all there."""
+    try:
+        return msgspec.json.decode(data, type=Told)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidInput(f"what was told of the session cannot be read: {error}") from error
 
 
 def capture(stores: Stores, told: Told) -> None:
     """Import the session's files, and note what git says where the session works. What goes wrong is logged."""
     try:
         paths = list(_files_of(stores, told))
-        if paths:
-            _import(stores, told.agent, paths)
-            _note_git(stores, paths, told.cwd)
+        if not paths:
+            raise NotFound("session in its own home", told.path or told.session)
+        _import(stores, told.agent, paths)
+        _note_git(stores, paths, told.cwd)
     except RaddleError as error:
-        _log(stores, f"hooks run {told.agent}: {error.code}: {error.message}")
+        note(told.agent, f"{error.code}: {error.message}", stores)
+
+
+def note(agent: str, what: str, stores: Stores | None = None) -> None:
+    """A line in the log, that of `stores` where there are any.
+
+    Nothing where not even that can be written: an agent must not suffer from it.
+    """
+    from raddle.adapters.files import append_durable, make_folder  # noqa: PLC0415
+    from raddle.adapters.paths import LOG_NAME  # noqa: PLC0415
+    from raddle.config import state_folder  # noqa: PLC0415
+    from raddle.model.clock import format_time  # noqa: PLC0415
+
+    clock = system_clock if stores is None else stores.clock
+    words = f"{format_time(clock())} hooks run {agent}: {what}".split()
+    line = " ".join(words)[:_LONGEST_LINE] + "\n"
+    with contextlib.suppress(RaddleError):
+        folder = state_folder() if stores is None else stores.paths.state_dir
+        make_folder(folder)
+        append_durable(folder / LOG_NAME, line.encode("utf-8", "replace"))
 
 
 def _files_of(stores: Stores, told: Told) -> Iterator[str]:
-    """The session's file, and the folder of its sub-agents' beside it, by every name that they have."""
+    """The session's file, and the folder of its sub-agents' beside it, by the names that a search meets them by."""
+    from raddle.wiring.importing import Finder  # noqa: PLC0415
+
+    homes = Finder(stores, [told.agent], {}).folders()
     found = [Path(told.path)] if told.path and Path(told.path).is_absolute() else []
     if not any(path.is_file() for path in found):
         found = list(_named_by(stores, told))
-    for path in found:
-        for name in dict.fromkeys((str(path), os.path.realpath(path))):
-            yield name
-            beside = Path(name).with_suffix("")
-            if beside.is_dir():
-                yield str(beside)
+    names = dict.fromkeys(name for path in found for name in _names_in(homes, str(path)))
+    if found and not names:
+        raise NotFound(f"session of {told.agent} in its own home", str(found[0]))
+    for name in names:
+        yield name
+        beside = Path(name).with_suffix("")
+        if beside.is_dir():
+            yield str(beside)
+
+
+def _names_in(homes: Iterable[Path], path: str) -> Iterator[str]:
+    """What the file is called in the homes that it really lies in, whatever links and `..` lead to it."""
+    real = Path(os.path.realpath(path))
+    for home in homes:
+        real_home = Path(os.path.realpath(home))
+        if real.is_relative_to(real_home):
+            plain = normalised(path)
+            if Path(plain).is_relative_to(home) and os.path.realpath(plain) == str(real):
+                yield plain
+            yield str(home / real.relative_to(real_home))
 
 
 def _named_by(stores: Stores, told: Told) -> Iterator[Path]:
@@ -128,7 +172,10 @@ def _import(stores: Stores, agent: str, paths: list[str]) -> None:
                 raise
             continue
         for problem in report.problems:
-            _log(stores, f"hooks run {agent}: {problem.path}, line {problem.line or 0}: {problem.reason}")
+            what = f"{problem.path}, line {problem.line or 0}: {problem.reason}"
+            note(agent, what, stores)
+        for left in report.left_out:
+            note(agent, f"a session was left out by {left.reason}", stores)
         return
 
 
@@ -157,7 +204,10 @@ def _note_git(stores: Stores, paths: list[str], cwd: str) -> None:
     is_news = snapshot.head is not None and isinstance(last, str) and last != snapshot.head
     commits = commits_between(folder, last, snapshot.head or "") if is_news else ()
 
-    def note(editor: Editor) -> None:
+    def write(editor: Editor) -> None:
+        is_news = snapshot.remote != editor.thread.shows("git_remote_url")
+        if is_news and stores.rules.makes_private(None, snapshot.remote) and not editor.thread.is_private:
+            editor.set_private(True)
         git = editor.thread.registers.get("git")
         if git is None or any(is_real_device(write.device) for write in git.writes):
             editor.snapshot_git(snapshot, commits)
@@ -168,17 +218,8 @@ def _note_git(stores: Stores, paths: list[str], cwd: str) -> None:
         if snapshot.remote and editor.thread.shows("git_remote_url") is None:
             editor.write("git_remote_url", snapshot.remote)
 
-    stores.threads.apply(thread_id, note)
+    stores.threads.apply(thread_id, write)
 
 
 def _lies_in(path: str, folder: str) -> bool:
     return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
-
-
-def _log(stores: Stores, what: str) -> None:
-    from raddle.adapters.files import append_durable, make_folder  # noqa: PLC0415
-    from raddle.model.clock import format_time  # noqa: PLC0415
-
-    make_folder(stores.paths.log_file.parent)
-    line = f"{format_time(stores.clock())} {' '.join(what.split())}\n"
-    append_durable(stores.paths.log_file, line.encode("utf-8", "replace"))

@@ -9,10 +9,12 @@ from pathlib import Path
 from msgspec import Struct
 
 from raddle.adapters.agent_settings import hook_settings
-from raddle.adapters.agent_settings.hook_settings import HookedAgent
+from raddle.adapters.agent_settings.hook_settings import HookedAgent, note_of
 from raddle.adapters.agent_settings.settings_file import Change, write_change
+from raddle.adapters.agent_settings.undo_notes import Note, read_notes, write_notes
+from raddle.adapters.paths import Paths
 from raddle.config import Config
-from raddle.model.errors import BrokenFormat
+from raddle.model.errors import BrokenFormat, RaddleError, StorageError
 
 NAMES = tuple(agent.agent for agent in hook_settings.AGENTS)
 
@@ -35,12 +37,17 @@ class HookState(Struct, frozen=True, kw_only=True):
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """What would be written: `diff` as `diff -u` shows it; empty where nothing has to change."""
+    """What would be written: `diff` as `diff -u` shows it; empty where nothing has to change.
+
+    `notes`: path -> what is to be noted of that file from then on.
+    """
 
     agent: str
     changes: tuple[Change, ...]
     diff: str
     files: tuple[str, ...]
+    notes: dict[str, Note] = {}
+    notes_file: Path
 
 
 def states(config: Config) -> list[HookState]:
@@ -52,7 +59,7 @@ def _state(agent: HookedAgent, config: Config) -> HookState:
     folder = _folder(agent, config)
     try:
         entries, notes = hook_settings.entries(agent, folder), hook_settings.notes_on(agent, folder)
-    except BrokenFormat as error:
+    except (BrokenFormat, StorageError) as error:
         entries, notes, problem = [], [], error.message
     else:
         problem = ""
@@ -72,37 +79,61 @@ def _state(agent: HookedAgent, config: Config) -> HookState:
 def plan_install(config: Config, name: str, argv: Sequence[str], *, as_notify: bool = False) -> Plan:
     """What to write so that the agent of that name calls `argv`."""
     agent = _named(name)
-    folder = _folder(agent, config)
-    return _plan(agent, hook_settings.install(agent, folder, argv, as_notify=as_notify))
+    changes = hook_settings.install(agent, _folder(agent, config), argv, as_notify=as_notify)
+    last = read_notes(_notes_file(config))
+    notes = {str(change.path): note_of(agent, change, last.get(str(change.path))) for change in changes}
+    return _plan(agent, config, changes, {path: note for path, note in notes.items() if note is not None})
 
 
 def plan_removal(config: Config, name: str) -> Plan:
     """What to write so that the agent calls raddle no more."""
     agent = _named(name)
-    return _plan(agent, hook_settings.remove(agent, _folder(agent, config)))
+    changes = hook_settings.remove(agent, _folder(agent, config), read_notes(_notes_file(config)))
+    return _plan(agent, config, changes, {})
 
 
 def carry_out(plan: Plan) -> None:
     """Write it; ConflictError where a file has changed since the plan was made."""
-    for change in plan.changes:
-        write_change(change)
+    if not plan.changes:
+        return
+    last = read_notes(plan.notes_file)
+    kept = {path: note for path, note in last.items() if path not in plan.files}
+    write_notes(plan.notes_file, kept | plan.notes)
+    try:
+        for change in plan.changes:
+            write_change(change)
+    except RaddleError:
+        write_notes(plan.notes_file, last)
+        raise
 
 
-def _plan(agent: HookedAgent, changes: Sequence[Change]) -> Plan:
+def _plan(agent: HookedAgent, config: Config, changes: Sequence[Change], notes: dict[str, Note]) -> Plan:
     return Plan(
         agent=agent.agent,
         changes=tuple(changes),
         diff="".join(map(_diff, changes)),
         files=tuple(str(change.path) for change in changes),
+        notes=notes,
+        notes_file=_notes_file(config),
     )
+
+
+def _notes_file(config: Config) -> Path:
+    paths = Paths(
+        data_dir=config.data_dir,
+        config_dir=config.config_dir,
+        state_dir=config.state_dir,
+        cache_dir=config.cache_dir,
+    )
+    return paths.hook_notes
 
 
 def _diff(change: Change) -> str:
     lines = difflib.unified_diff(
         (change.before or b"").decode().splitlines(keepends=True),
-        change.after.decode().splitlines(keepends=True),
+        (change.after or b"").decode().splitlines(keepends=True),
         str(change.path) if change.before is not None else "/dev/null",
-        str(change.path),
+        str(change.path) if change.after is not None else "/dev/null",
     )
     return "".join(
         line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines

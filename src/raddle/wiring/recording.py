@@ -15,13 +15,14 @@ import msgspec
 
 from raddle.actions.recording.recorder import GitNews, Opening, stamp_of
 from raddle.config import load_config
-from raddle.model.errors import NotFound
+from raddle.model.errors import NotFound, RaddleError
 from raddle.model.ids import MonotonicIds
 from raddle.model.threads.message import Attachment, Message
 from raddle.wiring import Place, Stores
 
 if TYPE_CHECKING:
     from raddle.actions.ports import Finding
+    from raddle.model.threads.edits import Editor
     from raddle.model.threads.git_facts import GitSnapshot
     from raddle.model.threads.thread import Thread
 
@@ -40,6 +41,8 @@ class Workplace:
         self.thread_id = thread_id
         self.thread = thread
         """The thread that goes on; None where one begins."""
+        self._remote = place.git.remote if place.git is not None else None
+        """The repository that the rules were last asked about."""
 
     def close(self) -> None:
         """Let go of what was opened."""
@@ -74,10 +77,29 @@ class Workplace:
         return self.stores.active_leaf(thread) or (tip.id if tip is not None else None)
 
     def git_news(self, since: str | None, *, timeout_seconds: float = 10.0) -> GitNews | None:
-        """What git says now, with the commits since the commit `since`; None where it says nothing."""
+        """What git says now, with the commits since the commit `since`; None where it says nothing.
+
+        A repository that a rule calls private makes the thread so first. Where that cannot be saved, nothing is
+        said of git, and asked again the next time: no thread may name such a repository and not be private.
+        """
         from raddle.adapters.git import read_git  # noqa: PLC0415
 
-        return self._news(read_git(self.folder, timeout=timeout_seconds), since)
+        snapshot = read_git(self.folder, timeout=timeout_seconds)
+        if snapshot is not None and not self._is_kept_private(snapshot.remote):
+            return None
+        return self._news(snapshot, since)
+
+    def _is_kept_private(self, remote: str | None) -> bool:
+        """Is the thread private, where a rule wants that of a repository it was not yet asked about?"""
+        if remote != self._remote and self.stores.rules.makes_private(None, remote):
+            try:
+                self.stores.threads.apply(self.thread_id, _make_private)
+            except (
+                RaddleError
+            ):  # not there yet, or no room: the session's own next step meets that, and says it
+                return False
+        self._remote = remote
+        return True
 
     def _news(self, snapshot: GitSnapshot | None, since: str | None) -> GitNews | None:
         from raddle.adapters.git import commits_between  # noqa: PLC0415
@@ -102,6 +124,11 @@ class Workplace:
             return text, ()
         self.stores.blobs.put(blob.body, compress=True)
         return message.content, message.attachments
+
+
+def _make_private(editor: Editor) -> None:
+    if not editor.thread.is_private:
+        editor.set_private(True)
 
 
 def open_workplace(

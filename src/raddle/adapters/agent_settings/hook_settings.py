@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import copy
 import functools
+import os
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 from msgspec import Struct
 
 from raddle.adapters.agent_settings import json_edits
-from raddle.adapters.agent_settings.settings_file import Change, Edit, SettingsFile
+from raddle.adapters.agent_settings.settings_file import Change, Edit, SettingsFile, ordinary_bytes
+from raddle.adapters.agent_settings.undo_notes import Note, noted, undone
 from raddle.model.errors import BrokenFormat, ConflictError, InvalidInput, NotFound
 
 Environment = Callable[[str], str | None]
@@ -122,6 +125,7 @@ def install(
     if not folder.is_dir():
         raise NotFound("folder", str(folder), f"start {agent.label} once: it makes it")
     file = _file_for(agent, folder, as_notify=as_notify)
+    file.refuse_twice()
     if as_notify:
         _put_notify(file, list(argv))
     else:
@@ -130,16 +134,51 @@ def install(
     return file.change()
 
 
-def remove(agent: HookedAgent, folder: Path) -> list[Change]:
-    """What has to change so that no entry of ours is left."""
-    changes = []
+def remove(agent: HookedAgent, folder: Path, notes: Mapping[str, Note] | None = None) -> list[Change]:
+    """What has to change so that no entry of ours is left. `notes`: path -> what the file was before one came.
+
+    A file that nobody touched since then becomes what it was, to the byte; one that was made for our entry goes when
+    nothing else is in it.
+    """
+    changes: list[Change] = []
     for file in _files(agent, folder):
-        for one in reversed(list(_ours(agent, file))):  # so that those before it keep their places
-            _take(file, one)
-        if _is_notified(file):
-            _take_notify(file)
-        changes += file.change()
+        note = (notes or {}).get(str(file.path))
+        if not any(_ours(agent, file)) and not _is_notified(file):
+            continue
+        before = undone(note, file.data or b"") if note is not None else None
+        if note is not None and before is not None:
+            changes.append(Change(file.path, file.data, None if note.is_ours else before))
+            continue
+        changes += _without_ours(agent, file, note)
     return changes
+
+
+def _without_ours(agent: HookedAgent, file: SettingsFile, note: Note | None) -> list[Change]:
+    kept = note.kept if note is not None and not file.is_toml else ()
+    for one in reversed(list(_ours(agent, file))):  # so that those before it keep their places
+        _take(file, one, kept)
+    if _is_notified(file):
+        _take_notify(file)
+    if note is not None and note.is_ours and file.is_blank:
+        return [Change(file.path, file.data, None)]
+    return file.change()
+
+
+def note_of(agent: HookedAgent, change: Change, last: Note | None) -> Note | None:
+    """What to note of an install's change; `last`: what was noted of that file before. None where nothing can be."""
+    if change.after is None:
+        return None
+    file = SettingsFile(change.path, change.before, has_comments=agent.has_comments)
+    if not any(_ours(agent, file)) and not _is_notified(file):
+        hooks = file.plain.get("hooks")
+        kept = ("hooks", *hooks) if isinstance(hooks, dict) else ()
+        return noted(change.before, change.after, kept)
+    if last is None:
+        return None  # an entry of ours from before there were notes
+    was = undone(last, change.before or b"")
+    if was is None:
+        return msgspec.structs.replace(last, sha256="", pieces=())
+    return msgspec.structs.replace(noted(was, change.after, last.kept), is_ours=last.is_ours)
 
 
 def notes_on(agent: HookedAgent, folder: Path) -> list[str]:
@@ -165,11 +204,11 @@ def notes_on(agent: HookedAgent, folder: Path) -> list[str]:
 
 def _files(agent: HookedAgent, folder: Path) -> list[SettingsFile]:
     """The settings files that are there."""
-    return [_read(agent, folder / name) for name in agent.files if (folder / name).exists()]
+    return [_read(agent, folder / name) for name in agent.files if os.path.lexists(folder / name)]
 
 
 def _read(agent: HookedAgent, path: Path) -> SettingsFile:
-    file = SettingsFile(path, has_comments=agent.has_comments)
+    file = SettingsFile(path, ordinary_bytes(path), has_comments=agent.has_comments)
     hooks = file.plain.get("hooks", {})
     is_read = isinstance(hooks, dict) and all(
         isinstance(hooks.get(event, []), list) for event in agent.events
@@ -189,7 +228,7 @@ def _file_for(agent: HookedAgent, folder: Path, *, as_notify: bool) -> SettingsF
         if as_notify:
             raise InvalidInput(f"{agent.label} has no `notify`", "leave --notify out")
         return _read(agent, folder / agent.files[0])
-    if not as_notify and (folder / agent.files[0]).exists():
+    if not as_notify and os.path.lexists(folder / agent.files[0]):
         file = _read(agent, folder / agent.files[0])
         if file.plain.get("hooks"):
             return file
@@ -210,19 +249,25 @@ def _ours(agent: HookedAgent, file: SettingsFile) -> Iterator[_Place]:
 
 
 def _split(command: str) -> list[str]:
+    """The words of a command that is nothing but words; empty for one that a shell would do more with."""
     try:
-        return shlex.split(command)
+        argv = shlex.split(command)
     except ValueError:  # somebody's own line, with a quote left open
         return []
+    return argv if shlex.join(argv) == command else []
 
 
 def _calls_us(argv: Any, agent: str) -> bool:
-    """Is it `raddle hooks run AGENT`, wherever raddle lay when that was written?"""
-    return (
-        isinstance(argv, list)
-        and argv[-3:] == ["hooks", "run", agent]
-        and any(isinstance(part, str) and part.rpartition("/")[2] == "raddle" for part in argv[:-3])
-    )
+    """Is it `raddle hooks run AGENT` and nothing else, wherever raddle lay when that was written?"""
+    if not isinstance(argv, list) or argv[-3:] != ["hooks", "run", agent]:
+        return False
+    match argv[:-3]:
+        case [str(program)]:
+            return program.rpartition("/")[2] == "raddle"
+        case [str(), "-P", "-m", "raddle"] | [str(), "-m", "raddle"]:
+            return True
+        case _:
+            return False
 
 
 def _is_notified(file: SettingsFile) -> bool:
@@ -270,15 +315,15 @@ def _ways_in(file: SettingsFile, event: str, handler: dict[str, Any]) -> Iterato
         yield lambda text: json_edits.with_value(text, ("hooks", event, 0), group)
 
 
-def _take(file: SettingsFile, one: _Place) -> None:
-    """Take an entry out, and what it leaves empty: its group, its event, the hooks."""
+def _take(file: SettingsFile, one: _Place, kept: Sequence[str]) -> None:
+    """Take an entry out, and what it leaves empty: its group, its event, the hooks, but for those that are `kept`."""
     wanted = copy.deepcopy(file.plain)
     path: tuple[str | int, ...] = ("hooks", one.event, one.group, "hooks", one.at)
     for depth in (5, 3, 2, 1):
         path = path[:depth]
         around = _inside(wanted, path[:-1])
         del around[path[-1]]
-        if around:
+        if around or (depth in (2, 3) and path[depth - 2] in kept):
             break
     if not file.is_toml:
         file.edit(wanted, [lambda text: json_edits.without(text, path)])

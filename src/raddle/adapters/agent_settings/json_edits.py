@@ -54,6 +54,18 @@ def decoded(text: str, *, has_comments: bool = False) -> Any:
         raise BrokenFormat(f"it is not valid JSON: {error}", "mend it by hand, then try again") from error
 
 
+def key_given_twice(text: str, *, has_comments: bool = False) -> str:
+    """A key that stands twice in one object of the text, which `decoded` reads; empty where none does."""
+    twice: list[str] = []
+
+    def look(pairs: list[tuple[str, Any]]) -> None:
+        keys = [key for key, _ in pairs]
+        twice.extend(key for key in keys if keys.count(key) > 1)
+
+    json.loads(_COMMENT.sub(_kept, text) if has_comments else text, object_pairs_hook=look)
+    return next(iter(twice), "")
+
+
 def _kept(found: re.Match[str]) -> str:
     return found[1] or " "
 

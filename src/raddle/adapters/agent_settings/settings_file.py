@@ -5,6 +5,7 @@ A change is checked by decoding it: it has to say exactly what was wanted, or it
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Iterable
@@ -23,27 +24,27 @@ Edit = Callable[[str], str]
 
 
 class Change(NamedTuple):
-    """A file as it is (None: it is not there) and as it would be."""
+    """A file as it is and as it would be; None: it is not there."""
 
     path: Path
     before: bytes | None
-    after: bytes
+    after: bytes | None
 
 
 class SettingsFile:
-    """The file at `path`, JSON or TOML by its name; one that is not there, or empty, says nothing.
+    """The file at `path` with these bytes, JSON or TOML by its name; one that is not there, or empty, says nothing.
 
-    `plain`: what it says now, with the edits so far. BrokenFormat where it cannot be read as settings;
-    StorageError where it cannot be read at all.
+    `plain`: what it says now, with the edits so far. BrokenFormat where it cannot be read as settings.
     """
 
-    def __init__(self, path: Path, *, has_comments: bool = False) -> None:
+    def __init__(self, path: Path, data: bytes | None, *, has_comments: bool = False) -> None:
         self.path = path
+        self.data = data
+        """Its bytes as they are; None where it is not there."""
         self.is_toml = path.suffix == ".toml"
         self._has_comments = has_comments
-        self._data = find_bytes(path)
         try:
-            whole = (self._data or b"").decode("utf-8")
+            whole = (data or b"").decode("utf-8")
         except UnicodeDecodeError as error:
             raise BrokenFormat(f"{path} is left as it is: it is not UTF-8", _BY_HAND) from error
         self._mark = _MARK if whole.startswith(_MARK) else ""
@@ -82,7 +83,18 @@ class SettingsFile:
         """What all edits come to; empty where they change nothing."""
         if self._text == self._before:
             return []
-        return [Change(self.path, self._data, (self._mark + self._text).encode())]
+        return [Change(self.path, self.data, (self._mark + self._text).encode())]
+
+    def refuse_twice(self) -> None:
+        """BrokenFormat where a key stands twice: readers do not agree which one counts."""
+        key = "" if self.is_toml else json_edits.key_given_twice(self._text, has_comments=self._has_comments)
+        if key:
+            raise BrokenFormat(f"{self.path} is left as it is: the key {key!r} stands in it twice", _BY_HAND)
+
+    @property
+    def is_blank(self) -> bool:
+        """Does its text hold nothing, not even a comment?"""
+        return "".join(self._text.split()) in {"", "{}"}
 
     def _decoded(self, text: str) -> Any:
         if not self.is_toml:
@@ -92,22 +104,57 @@ class SettingsFile:
         return toml_edits.decoded(text)
 
 
+def ordinary_bytes(path: Path) -> bytes | None:
+    """The bytes of a file alone, since a pipe would be waited for and a device never ends; None where there is none.
+
+    BrokenFormat for what is no file, StorageError where it cannot be read.
+    """
+    try:
+        is_ordinary = stat.S_ISREG(path.stat().st_mode)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise BrokenFormat(f"{path} is a link that leads in a circle", _BY_HAND) from error
+        raise storage_error(error, path, "read") from error
+    if not is_ordinary:
+        raise BrokenFormat(f"{path} is left as it is: it is no ordinary file", _BY_HAND)
+    return find_bytes(path)
+
+
 def write_change(change: Change) -> None:
-    """Put it into the file, whole or not at all; a link stays one, and so does the mode.
+    """Put it into the file, whole or not at all; a link stays one, and so does the mode. A file that is not to be there
+    any more is removed.
 
     ConflictError where the file is not any more what it was when the change was worked out.
     """
     try:
         path = change.path.resolve()
         mode = stat.S_IMODE(path.stat().st_mode) if change.before is not None else _USUAL_MODE
-    except OSError as error:
-        raise storage_error(error, change.path, "write") from error
+    except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle, to Python 3.11
+        broken = error if isinstance(error, OSError) else OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        raise storage_error(broken, change.path, "write") from error
+    if change.after is None:
+        _remove(path, change.before)
+        return
     with NewFile(path.parent) as new:
         new.write(change.after)
         try:
             os.chmod(new.path, mode)  # noqa: PTH101
         except OSError as error:
             raise storage_error(error, path, "write") from error
-        if find_bytes(path) != change.before:
-            raise ConflictError(f"{path} was changed by another program just now", "try again")
+        _must_still_be(path, change.before)
         new.publish(path)
+
+
+def _must_still_be(path: Path, before: bytes | None) -> None:
+    if ordinary_bytes(path) != before:
+        raise ConflictError(f"{path} was changed by another program just now", "try again")
+
+
+def _remove(path: Path, before: bytes | None) -> None:
+    _must_still_be(path, before)
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise storage_error(error, path, "remove") from error

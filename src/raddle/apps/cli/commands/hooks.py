@@ -2,34 +2,42 @@
 
 from __future__ import annotations
 
+import os
+import select
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from raddle.apps.cli import diagnostics, output, words
-from raddle.apps.cli.options import TextType, as_json, with_stores
+from raddle.apps.cli.options import TextType, as_json
 from raddle.config import load_config
-from raddle.model.errors import InvalidInput
-from raddle.wiring import Stores
+from raddle.model.errors import InvalidInput, RaddleError
+from raddle.wiring import open_stores
 
 if TYPE_CHECKING:
+    from raddle.actions.ports import Finding
     from raddle.wiring.hooks import Plan
 
 _AGENTS = ("claude-code", "codex", "gemini-cli")
+_SHORT_FOR = {"claude": "claude-code", "gemini": "gemini-cli"}
 _MOST_BYTES = 16 << 20
 """More than an agent tells of a turn."""
+_MOST_SECONDS = 2.0
+"""So long an agent may take to say it: one that leaves our stdin open is not waited for."""
+_PIECE_BYTES = 1 << 16
 
 
 class _Agent(TextType):
-    """An agent that has hooks; `gemini` is short for `gemini-cli`."""
+    """An agent that has hooks; `claude` and `gemini` are short for two of them."""
 
     name = "agent"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Its name, as `raddle import` has it."""
-        name = "gemini-cli" if value == "gemini" else str(value)
+        name = _SHORT_FOR.get(str(value), str(value))
         if name not in _AGENTS:
             raise InvalidInput(
                 f"{words.cut(words.one_line(name), 40)!r} is no agent whose hooks raddle knows",
@@ -149,7 +157,26 @@ def _program() -> list[str]:
     return [str(ours)] if ours is not None else [sys.executable, "-P", "-m", "raddle"]
 
 
+class _NeverFails(click.Command):
+    """A command that an agent calls: also where its words do not fit, it says so in the log alone."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Its words, read. Exit with 0 where they cannot be."""
+        agent = next(iter(args), "")
+        try:
+            return super().make_context(info_name, list(args), parent, **extra)
+        except click.ClickException as error:
+            _tell_log(agent, error.format_message())
+        except RaddleError as error:
+            _tell_log(agent, error.message)
+        _go_on(agent)
+        raise click.exceptions.Exit(0)
+
+
 @hooks.command(
+    cls=_NeverFails,
     help="""What AGENT calls: reads on stdin what it tells of a session, and brings that session in.
 
     It goes on by itself and comes back at once; it never fails the agent, and says what went wrong in raddle's log.""",
@@ -157,17 +184,44 @@ def _program() -> list[str]:
 @_agent
 @click.argument("payload", required=False)
 @click.option("--here", is_flag=True, hidden=True)
-@click.pass_context
-def run(ctx: click.Context, agent: str, payload: str | None, here: bool) -> None:
+def run(agent: str, payload: str | None, here: bool) -> None:
     """Answer the agent, and have the session brought in; with `here`, do that."""
-    if here:
-        ctx.invoke(_bring_in)
-        return
     try:
-        _set_off(agent, payload)
+        if here:
+            _bring_in(agent)
+        else:
+            _set_off(agent, payload)
+    except RaddleError as error:
+        _tell_log(agent, f"{error.code}: {error.message}")
     except Exception as error:  # noqa: BLE001  an agent must not suffer from a mistake of ours
-        diagnostics.bug(error, as_json=False)
-    output.line("{}")  # Codex and Gemini CLI want JSON, and read this as: go on
+        _tell_log(agent, f"a mistake of raddle: {_where(error)}")
+    if not here:
+        _go_on(agent)
+
+
+def _go_on(agent: str) -> None:
+    """Codex and Gemini CLI want JSON, and read this as: go on."""
+    try:
+        output.line("{}")
+        output.finish()
+    except output.ReaderGone:
+        _tell_log(agent, "nobody read the answer")
+    except RaddleError as error:
+        _tell_log(agent, error.message)
+
+
+def _tell_log(agent: str, what: str) -> None:
+    from raddle.wiring.captures import note  # noqa: PLC0415
+
+    note(words.cut(words.one_line(agent), 40), words.one_line(what))
+
+
+def _where(error: Exception) -> str:
+    """The kind of error and its place; not its message, which may quote a conversation."""
+    import traceback  # noqa: PLC0415  rare
+
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} at {frame.filename}:{frame.lineno}"
 
 
 def _set_off(agent: str, payload: str | None) -> None:
@@ -176,17 +230,33 @@ def _set_off(agent: str, payload: str | None) -> None:
     data = _payload() if payload is None else payload.encode("utf-8", "replace")
     told = told_by(agent, data)
     if told is None:
-        diagnostics.say(f"{agent} told of no session: nothing to do")
-    else:
-        set_off(told)
+        raise InvalidInput(f"{agent} told of no session in {len(data):,} bytes")
+    set_off(told)
 
 
 def _payload() -> bytes:
-    return b"" if sys.stdin.isatty() else sys.stdin.buffer.read(_MOST_BYTES)
+    """What stdin says until it is closed, as far as that is soon and no more than a turn needs."""
+    if sys.stdin.isatty():
+        return b""
+    try:
+        number = sys.stdin.fileno()
+    except (OSError, ValueError):  # no stream of the system's: it waits for nobody
+        return sys.stdin.buffer.read(_MOST_BYTES)
+    data, ends = bytearray(), time.monotonic() + _MOST_SECONDS
+    while len(data) < _MOST_BYTES:
+        ready, _, _ = select.select([number], [], [], max(ends - time.monotonic(), 0))
+        piece = os.read(number, _PIECE_BYTES) if ready else b""
+        if not piece:
+            break
+        data += piece
+    return bytes(data)
 
 
-@with_stores
-def _bring_in(stores: Stores) -> None:
+def _bring_in(agent: str) -> None:
     from raddle.wiring.captures import capture, handed_on  # noqa: PLC0415
 
-    capture(stores, handed_on(sys.stdin.buffer.read(_MOST_BYTES)))
+    def report(finding: Finding) -> None:
+        _tell_log(agent, f"{finding.path}: {finding.what}")
+
+    with open_stores(report=report) as stores:
+        capture(stores, handed_on(sys.stdin.buffer.read(_MOST_BYTES)))

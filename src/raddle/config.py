@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
-from raddle.model.errors import InvalidInput, StorageError
+from raddle.adapters.config_file import read_settings, type_name
+from raddle.model.errors import InvalidInput
 from raddle.model.threads.git_facts import slug
 
 Source = Literal["default", "file", "environment", "flag"]
@@ -183,7 +184,7 @@ def load_config(environ: Mapping[str, str] | None = None, **flags: str | bool | 
         raise TypeError(f"no such setting: {', '.join(sorted(strangers))}")
     config_dir, _ = _Layers(environ, flags, {}, Path()).value(by_field["config_dir"])
     file = config_dir / FILE_NAME
-    from_file, warnings = _read_file(file)
+    from_file, warnings = read_settings(file, {setting.key for setting in SETTINGS if setting.key})
     layers = _Layers(environ, flags, from_file, file)
     values: dict[str, Any] = {}
     origins: dict[str, Origin] = {}
@@ -191,6 +192,14 @@ def load_config(environ: Mapping[str, str] | None = None, **flags: str | bool | 
         values[setting.field], origins[setting.field] = layers.value(setting)
     seen = {name: environ[name] for name in AGENT_VARIABLES if environ.get(name)}
     return Config(**values, origins=origins, warnings=warnings, agent_variables=seen)
+
+
+def state_folder(environ: Mapping[str, str] | None = None) -> Path:
+    """Where the log goes, known also where the rest of the settings does not read; InvalidInput where it is not."""
+    environ = os.environ if environ is None else environ
+    setting = next(setting for setting in SETTINGS if setting.field == "state_dir")
+    folder: Path = _Layers(environ, {}, {}, Path()).value(setting)[0]
+    return folder
 
 
 def is_colorless() -> bool:
@@ -291,7 +300,7 @@ def _user_folder(field: str, environ: Mapping[str, str]) -> Path:
 
 def _as_text(given: Any, where: str) -> str:
     if not isinstance(given, str):
-        raise InvalidInput(f"{where} must be a text, not {_type_name(given)}", "write it in double quotes")
+        raise InvalidInput(f"{where} must be a text, not {type_name(given)}", "write it in double quotes")
     if "\0" in given:
         raise InvalidInput(f"{where} holds a NUL character", "take it out")
     return given
@@ -300,7 +309,7 @@ def _as_text(given: Any, where: str) -> str:
 def _as_texts(given: Any, where: str) -> list[str]:
     if not isinstance(given, list):
         raise InvalidInput(
-            f"{where} must be a list of texts, not {_type_name(given)}", 'write it as ["…", "…"]'
+            f"{where} must be a list of texts, not {type_name(given)}", 'write it as ["…", "…"]'
         )
     return [_as_text(text, f"{where}[{place}]") for place, text in enumerate(given)]
 
@@ -317,12 +326,6 @@ def _as_slug(text: str) -> str:
     return slug(text) or slug(f"https://{text}") or text
 
 
-def _type_name(given: Any) -> str:
-    """As TOML calls it."""
-    names = {bool: "boolean", int: "number", float: "number", str: "text", list: "list", dict: "table"}
-    return f"a {names.get(type(given), 'date or time')}"
-
-
 def _without_password(url: str) -> str:
     return _PASSWORD.sub(rf"\1{_HIDDEN}", _USERINFO.sub(rf"://\1:{_HIDDEN}@", url))
 
@@ -331,60 +334,6 @@ def _printable(value: Any) -> str | bool | tuple[str, ...] | None:
     if value is None or isinstance(value, bool | tuple):
         return value
     return repr(value) if isinstance(value, Secret) else _without_password(str(value))
-
-
-def _read_file(file: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What the file sets, by `section.key`, and a warning for each key that is no setting."""
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        return {}, ()
-    except UnicodeDecodeError as error:
-        raise InvalidInput(
-            f"{file} is not UTF-8: {error.reason} at byte {error.start}", "save it as UTF-8"
-        ) from error
-    except OSError as error:
-        raise StorageError(
-            f"cannot read {file}: {error.strerror}", "check who owns it and its mode"
-        ) from error
-    import tomllib  # noqa: PLC0415  # most people have no such file
-
-    try:
-        document = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(
-            f"{file} is not valid TOML: {error}", "mend that line, or move the file away"
-        ) from error
-    settings: dict[str, Any] = {}
-    warnings: list[str] = []
-    keys = {setting.key for setting in SETTINGS if setting.key}
-    for key, value in _flattened(document, file):
-        if key in keys:
-            settings[key] = value
-        else:
-            warnings.append(_unknown(key, keys, file))
-    return settings, tuple(warnings)
-
-
-def _flattened(document: Mapping[str, Any], file: Path) -> Iterator[tuple[str, Any]]:
-    """Each value by `section.key`; an unknown section or a value outside any by its own name."""
-    sections = {setting.key.partition(".")[0] for setting in SETTINGS if setting.key}
-    for name, value in document.items():
-        if name not in sections:
-            yield name, value
-        elif isinstance(value, dict):
-            yield from ((f"{name}.{key}", inner) for key, inner in value.items())
-        else:
-            raise InvalidInput(
-                f"{file}: {name} must be a table, not {_type_name(value)}", f"write it as [{name}]"
-            )
-
-
-def _unknown(key: str, keys: set[str], file: Path) -> str:
-    import difflib  # noqa: PLC0415  # only for somebody who mistyped
-
-    near = difflib.get_close_matches(key, [*keys, *{known.partition(".")[0] for known in keys}], n=1)
-    return f"{file}: {key} is not a setting" + (f"; did you mean {near[0]}?" if near else "")
 
 
 def settings_tables() -> tuple[str, str]:

@@ -255,12 +255,6 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (
-            '[private]\nworkspace = ["x"]',
-            "private.workspace is not a setting; did you mean private.workspaces?",
-        ),
-        ('[import]\nexcludes = ["x"]', "import.excludes is not a setting; did you mean import.exclude?"),
-        ('[privat]\nremotes = ["x"]', "privat is not a setting; did you mean private?"),
         ("zzz = 1", "zzz is not a setting"),
     ],
 )
@@ -269,6 +263,30 @@ def test_a_key_that_is_no_setting_is_warned_about_with_the_near_one(
 ) -> None:
     (warning,) = config_of(tmp_path, text).warnings
     assert warning == f"{tmp_path / 'config.toml'}: {said}"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            '[private]\nworkspace = ["x"]',
+            "private.workspace is not a setting; did you mean private.workspaces?",
+        ),
+        ('[import]\nexcludes = ["x"]', "import.excludes is not a setting; did you mean import.exclude?"),
+        ('[import]\nzzz = ["x"]', "import.zzz is not a setting; did you mean import?"),
+        ('[privat]\nremotes = ["x"]', "privat is not a setting; did you mean private?"),
+    ],
+)
+def test_a_rule_that_is_not_understood_lets_nothing_through(text: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="is not a setting") as caught:
+        config_of(tmp_path, text)
+    assert caught.value.message == f"{tmp_path / 'config.toml'}: {said}"
+
+
+def test_settings_behind_a_link_that_leads_nowhere_are_not_taken_for_none(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").symlink_to(tmp_path / "not mounted")
+    with pytest.raises(StorageError, match="leads nowhere"):
+        load_config(environ_of(tmp_path))
 
 
 def test_where_agents_keep_things_is_read_from_declared_variables_only(tmp_path: Path) -> None:

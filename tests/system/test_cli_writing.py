@@ -207,19 +207,21 @@ def test_a_copy_is_private_where_a_rule_came_after_the_thread(
     assert done("show", thread, "--json").json["is_private"] is False
 
 
-@pytest.mark.parametrize("command", ["new", "fork", "promote"])
-def test_a_misspelt_rule_is_told_where_threads_are_made(command: str) -> None:
+@pytest.mark.parametrize("command", ["new", "fork", "promote", "import"])
+def test_a_misspelt_rule_lets_nothing_be_made(home: Path, command: str) -> None:
     thread = new("hello")
-    write_config('[private]\nworkspace = ["/secret"]\n')
     root = messages(thread)[0]["id"]
+    write_config('[private]\nworkspace = ["/secret"]\n')
     words = {
         "new": ("new", "more"),
         "fork": ("fork", thread),
         "promote": ("branches", thread, "--promote", root),
+        "import": ("import",),
     }[command]
-    answer = done(*words)
-    assert answer.err.startswith("warning: ")
-    assert "private.workspace" in answer.err
+    answer = raddle(*words)
+    assert (answer.code, answer.out) == (2, "")
+    assert "private.workspace is not a setting; did you mean private.workspaces?" in answer.err
+    assert [path.stem for path in home.rglob("T-*.json")] == [thread]
 
 
 def test_a_reply_goes_under_the_newest_turn() -> None:

@@ -8,8 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raddle.actions.recording import states
+from raddle.actions.recording.recorder import Opening, Recorder, Step, Turn
 from raddle.actions.recording.states import Ending
+from raddle.model.ids import MonotonicIds
 from raddle.model.threads.agent_state import AGENT_STATE_KINDS, AgentState, PendingToolCall
+from tests.builders import THREAD_ID, WoundClock, an_author
+from tests.fakes.memory_store import MemoryFolder, MemoryStore
 
 CALLS = tuple(PendingToolCall(call_id=f"c{n}", tool_name="t") for n in range(4))
 WAITING = "waiting_for_user_input"
@@ -125,3 +129,54 @@ def _own(who: int, about: object) -> object:
     if isinstance(about, PendingToolCall):
         return PendingToolCall(call_id=f"{who}-{about.call_id}", tool_name="t")
     return [_own(who, call) for call in about] if isinstance(about, list) else about
+
+
+parallel = st.one_of(
+    st.sampled_from(
+        ["user", "calling", "waiting", "failed", "retrying", "begin", "end", "cut", "answered"]
+    ).map(lambda what: (what, None)),
+    st.tuples(st.sampled_from(["call", "run", "ran"]), calls),
+)
+
+
+def _step_of(what: str, call: PendingToolCall | None, state: AgentState) -> Step:
+    turn = Turn(role="assistant", content="x")
+    if what == "begin":
+        return Step(state=states.answering(state), answers=1)
+    if what == "end":
+        return Step(state=states.answered(state), turn=turn, answers=-1)
+    if what == "cut":
+        return Step(state=state, turn=turn, answers=-1)
+    if what == "answered" or call is None:
+        return Step(state=after(state, what, [] if what == "answered" else None))
+    if what == "call":
+        return Step(state=states.answered(state, [call]))
+    if what == "run":
+        return Step(state=states.running(state, call), begins=call)
+    return Step(state=states.ran(state, call.call_id), ends=call.call_id)
+
+
+@given(st.lists(parallel, max_size=25))
+def test_nobody_waits_for_the_user_while_another_answer_comes_in_or_a_tool_runs(
+    session: list[tuple[str, PendingToolCall | None]],
+) -> None:
+    clock = WoundClock()
+    store = MemoryStore(an_author(clock=clock, new_id=MonotonicIds(clock)), MemoryFolder())
+    recorder = Recorder(lambda: store, THREAD_ID, Opening(is_new=True), keep_body=lambda text: (text, ()))
+    recorder.take(Step(state=states.asked(), turn=Turn(role="user", content="why?")))
+    answers = 0
+    running: set[str] = set()
+    for what, call in session:
+        if what in ("end", "cut") and not answers:
+            continue
+        recorder.take(_step_of(what, call, recorder.state))
+        answers += {"begin": 1, "end": -1, "cut": -1}.get(what, 0)
+        if call is not None and what in ("run", "ran"):
+            (running.add if what == "run" else running.discard)(call.call_id)
+        told = store.load(THREAD_ID).agent_state
+        assert told == recorder.state
+        named = {pending.call_id for pending in told.pending_tool_calls}
+        assert running <= named
+        assert told.kind != WAITING or not (answers or named)
+        if what == "waiting" and not answers and not running:
+            assert told == AgentState()

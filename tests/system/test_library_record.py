@@ -374,11 +374,14 @@ def test_a_rule_for_a_remote_and_the_option_make_it_private_too(home: Path, tmp_
     assert private == [True, True, True]
 
 
-def test_a_rule_that_is_misspelt_is_told_of(home: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_rule_that_is_misspelt_lets_nothing_be_recorded(home: Path) -> None:
     configure(home, "[private]\nworkspace = ['/w']\n")
-    with raddle.record():
-        pass
-    assert "private.workspace" in caplog.text
+    with (
+        pytest.raises(raddle.InvalidInput, match="private.workspace is not a setting"),
+        raddle.record() as session,
+    ):
+        session.user("must not be public")
+    assert not list(home.rglob("T-*.json"))
 
 
 def test_a_long_result_is_kept_whole_beside_the_thread(home: Path) -> None:

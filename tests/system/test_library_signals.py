@@ -274,3 +274,64 @@ reached()
     with running(code) as program:
         assert program.hear() == "here", program.errors()
     assert the_thread().agent_state == raddle.AgentState()
+
+
+def test_the_one_tool_that_ctrl_c_ends_is_what_the_thread_tells_of() -> None:
+    with running(BUSY.replace('"c1", "c2"', '"c1"')) as program:
+        assert program.hear() == "here"
+        program.send(signal.SIGINT)
+    assert the_thread().agent_state.last_error == "stopped while executing_tools (KeyboardInterrupt)"
+
+
+def test_threads_that_record_while_a_signal_ends_the_program_say_nothing() -> None:
+    code = """
+def work():
+    while True:
+        session.notice("still here")
+
+with raddle.record() as session:
+    session.user("hello")
+    for _ in range(4):
+        threading.Thread(target=work, daemon=True).start()
+    reached(); wait()
+"""
+    with running(code) as program:
+        assert program.hear() == "here"
+        assert program.send(signal.SIGTERM) == -signal.SIGTERM
+        assert program.errors() == ""
+    assert the_thread().agent_state.kind == "shutting_down"
+
+
+def test_a_fork_knows_the_thread_of_its_parent_and_may_go_on_with_it() -> None:
+    code = """
+with raddle.record() as session:
+    session.user("hello")
+    child = os.fork()
+    if child == 0:
+        with raddle.record(thread=session.thread_id) as mine:
+            mine.assistant("from the child")
+        os._exit(0)
+    os.waitpid(child, 0)
+    reached()
+"""
+    with running(code) as program:
+        assert program.hear() == "here"
+    assert texts(the_thread().messages) == ["hello", "from the child"]
+
+
+def test_a_second_answer_does_not_end_the_wait_for_the_first() -> None:
+    code = """
+with raddle.record() as session:
+    session.user("hello")
+    with session.stream() as reply:
+        reply.write("a long answer")
+        with session.stream() as other:
+            other.write("a short one")
+        session.assistant("a third")
+        session.waiting()
+        reached(); wait()
+"""
+    with running(code) as program:
+        assert program.hear() == "here"
+        program.send(signal.SIGKILL)
+    assert the_thread().agent_state.kind == "processing_llm_response"

@@ -119,3 +119,22 @@ def test_a_thread_that_cannot_be_read_is_told_of_and_the_others_come(
     with caplog.at_level(logging.WARNING, "raddle"), raddle.open() as store:
         assert [thread.id for thread in store] == [whole]
     assert broken in caplog.text
+
+
+def test_what_does_not_fit_is_refused_by_name() -> None:
+    thread_id = new("one")
+    with raddle.open() as store:
+        for ask in (store.get, store.load, store.delete):
+            with pytest.raises(raddle.InvalidInput, match="the id of a thread is a text, not NoneType"):
+                ask(None)  # type: ignore[arg-type]
+        with pytest.raises(raddle.InvalidInput, match="a limit is 0 or more"):
+            store.search("one", limit=-1)
+        assert [hit.thread.id for hit in store.search("one", limit=None)] == [thread_id]
+        with store.edit(thread_id) as editor:
+            with pytest.raises(raddle.UserError, match="being edited already"):
+                store.delete(thread_id)
+            editor.rename("Kiln")
+        assert store.get(thread_id).title == "Kiln"
+    for wrong in ({"title": 5}, {"thread": 5}, {"model": 7}, {"private": "no"}, {"workspace": 5}):
+        with pytest.raises(raddle.InvalidInput):
+            raddle.record(**wrong)

@@ -232,3 +232,15 @@ def test_calls_of_another_session_stay_open(disk: Disk) -> None:
     assert disk.thread.agent_state == AgentState(kind="executing_tools", pending_tool_calls=(call,))
     to(lambda s: states.ran(s, "c1"), one, turn=Turn(role="tool", content="done"))
     assert disk.thread.agent_state == AgentState(kind="post_tools_hook")
+
+
+def test_an_answer_that_could_not_be_saved_is_owed_no_longer(disk: Disk) -> None:
+    recorder = a_recorder(disk)
+    recorder.take(ASKED)
+    to(states.answering, recorder, answers=1)
+    disk.is_full = True
+    with pytest.raises(StorageError):
+        to(states.answered, recorder, answers=-1, turn=Turn(role="assistant", content="because"))
+    disk.is_full = False
+    recorder.take(ANSWERED)
+    assert recorder.state == AgentState()

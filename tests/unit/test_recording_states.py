@@ -121,3 +121,22 @@ def test_waiting_is_not_written_over_the_work_of_another_session() -> None:
     theirs = AgentState(kind="calling_llm", pending_tool_calls=(ONE, TWO))
     shared = states.beside_others(AgentState(), theirs, is_mine=False, my_calls=frozenset({"c2"}))
     assert shared == Shared(AgentState(kind="calling_llm", pending_tool_calls=(ONE,)), is_mine=False)
+
+
+def test_a_tool_that_was_stopped_is_what_the_end_tells_of() -> None:
+    busy = states.answered(states.asked(), [ONE])
+    stopped = states.stopped(states.ran(busy, "c1", is_stopped=True), Ending(why="KeyboardInterrupt"))
+    assert stopped.last_error == "stopped while executing_tools (KeyboardInterrupt)"
+    assert stopped.pending_tool_calls == ()
+
+
+def test_an_error_that_cannot_say_what_it_is_is_told_by_its_kind() -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise ValueError("no words")
+
+    class Words(str):
+        __slots__ = ()
+
+    assert states.error_text(Mute()) == "Mute: <Mute that says nothing of itself>"
+    assert type(states.error_text(Words("reset"))) is str

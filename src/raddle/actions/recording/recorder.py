@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 from msgspec import Struct
 
 from raddle.actions.ports import ThreadStore
-from raddle.actions.recording.states import beside_others
+from raddle.actions.recording.states import Open, beside_open, beside_others
 from raddle.model.errors import RaddleError
-from raddle.model.threads.agent_state import AgentState
+from raddle.model.threads.agent_state import AgentState, PendingToolCall
 from raddle.model.threads.edits import Editor
 from raddle.model.threads.git_facts import GitSnapshot
 from raddle.model.threads.message import Attachment
@@ -54,6 +55,12 @@ class Step(Struct, frozen=True, kw_only=True):
     model: tuple[str | None, str | None] | None = None
     """Provider and model."""
     title: str = ""
+    answers: int = 0
+    """1: an answer begins to come in with this step; -1: one is done, or was cut."""
+    begins: PendingToolCall | None = None
+    """The call whose tool begins to run."""
+    ends: str = ""
+    """The call whose tool runs no longer."""
 
 
 class Opening(Struct, frozen=True, kw_only=True):
@@ -116,6 +123,7 @@ class Recorder:
         self._keeps_unsaved = keeps_unsaved
         self._exists = not opening.is_new
         self._is_opened = False
+        self._going_on = Open()
         self._waiting: list[Step] = []
         self._position = Position(opening.head)
         self._stamp = opening.stamp
@@ -142,18 +150,23 @@ class Recorder:
         Steps before the first turn of a new thread wait for it: a conversation in which nobody spoke is not
         written.
         """
+        still = _open_after(self._going_on, step)
+        step = msgspec.structs.replace(step, state=beside_open(step.state, still))
         steps = [*self._waiting, step]
         if not self._exists and all(waiting.turn is None for waiting in steps):
-            self._waiting, self.state = steps, step.state
+            self._waiting, self.state, self._going_on = steps, step.state, still
             return ""
         try:
             written = self._save(steps)
         except RaddleError as error:
+            if step.begins is None and step.answers <= 0:
+                self._going_on = still  # an answer that could not be saved comes in no longer
             if not self._keeps_unsaved:
                 raise
+            self._going_on = still
             self._waiting, self.state, self.trouble = steps, step.state, error
             return ""
-        self._waiting, self.state, self.trouble = [], step.state, None
+        self._waiting, self.state, self.trouble, self._going_on = [], step.state, None, still
         self._exists = self._is_opened = True
         self._position, self._stamp = written.position, written.stamp
         return written.message_id if step.turn is not None else ""
@@ -175,14 +188,7 @@ class Recorder:
             return step
         fields = {**step.turn.fields, "attachments": attachments}
         turn = Turn(role=step.turn.role, content=content, fields=fields, is_cut=step.turn.is_cut)
-        return Step(
-            state=step.state,
-            turn=turn,
-            goes_back=step.goes_back,
-            git=step.git,
-            model=step.model,
-            title=step.title,
-        )
+        return msgspec.structs.replace(step, turn=turn)
 
     def _write(self, editor: Editor, steps: Sequence[Step]) -> _Written:
         """May run twice on one set of steps, so it changes nothing of the recorder's own."""
@@ -236,6 +242,13 @@ class Recorder:
         turn = step.turn
         message = editor.add(position.head, turn.role, turn.content, **turn.fields)
         return Position(message.id, position.head if turn.is_cut else ""), message.id
+
+
+def _open_after(before: Open, step: Step) -> Open:
+    begun = () if step.begins is None else (step.begins,)
+    ends = step.ends or (step.begins.call_id if step.begins is not None else "")
+    calls = tuple(call for call in before.calls if call.call_id != ends)
+    return Open(answers=max(before.answers + step.answers, 0), calls=(*calls, *begun))
 
 
 def stamp_of(thread: Thread) -> tuple[int, str] | None:

@@ -3,7 +3,7 @@
 A second place that decided this would sooner or later let a thread say that it waits for its user while a
 call is open or an answer is owed. So `waiting_for_user_input` is reached from here only, by three ways: the
 model answered without a call and no call is open; the program says so (`waiting`); the session ends and had
-been waiting before.
+been waiting before. Where answers still stream or tools still run beside that, `beside_open` says so instead.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from raddle.model.threads.agent_state import (
     AgentState,
     PendingToolCall,
 )
+from raddle.model.threads.plain_values import is_text, plain_text, shown
 
 LONGEST_ERROR = 1_000
 """Characters that are kept of an error: each line of a journal carries the state."""
@@ -57,11 +58,14 @@ def running(state: AgentState, call: PendingToolCall) -> AgentState:
     return _now(state, kind=EXECUTING_TOOLS, pending_tool_calls=_with(state.pending_tool_calls, (call,)))
 
 
-def ran(state: AgentState, call_id: str) -> AgentState:
-    """A tool has its result. After the last one comes what follows tools (a commit, a check)."""
+def ran(state: AgentState, call_id: str, *, is_stopped: bool = False) -> AgentState:
+    """A tool has its result. After the last one comes what follows tools (a commit, a check).
+
+    `is_stopped`: the program was stopped while it ran, and nothing follows.
+    """
     pending = tuple(call for call in state.pending_tool_calls if call.call_id != call_id)
     kind = state.kind
-    if kind == EXECUTING_TOOLS and not pending:
+    if kind == EXECUTING_TOOLS and not pending and not is_stopped:
         kind = POST_TOOLS_HOOK
     return _now(state, kind=kind, pending_tool_calls=pending)
 
@@ -80,6 +84,25 @@ def retrying(state: AgentState, error: str | None = None) -> AgentState:
 def waiting() -> AgentState:
     """It is the user's turn: nothing is open, whatever was."""
     return AgentState()
+
+
+class Open(Struct, frozen=True, kw_only=True):
+    """What goes on at this moment: how many answers come in, and the calls whose tools run."""
+
+    answers: int = 0
+    calls: tuple[PendingToolCall, ...] = ()
+
+
+def beside_open(state: AgentState, still: Open) -> AgentState:
+    """`state`, which a step leads to, where `still` goes on beside it: a tool that runs stays named, and while an
+    answer comes in or a call is open nobody waits for the user."""
+    pending = _with(state.pending_tool_calls, still.calls)
+    kind = state.kind
+    if kind == WAITING_FOR_USER_INPUT and pending:
+        kind = EXECUTING_TOOLS
+    elif kind == WAITING_FOR_USER_INPUT and still.answers:
+        kind = PROCESSING_LLM_RESPONSE
+    return _now(state, kind=kind, pending_tool_calls=pending)
 
 
 class Ending(Struct, frozen=True, kw_only=True):
@@ -156,9 +179,9 @@ def beside_others(
 
 def error_text(error: BaseException | str) -> str:
     """An error as a thread keeps it: its kind and its words, not too many of them."""
-    if isinstance(error, str):
-        return shortened(error)
-    said = str(error)
+    if is_text(error):
+        return shortened(plain_text(error, "an error"))
+    said = shown(error, str)
     return shortened(f"{type(error).__name__}: {said}" if said else type(error).__name__)
 
 

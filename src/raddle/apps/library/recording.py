@@ -21,6 +21,7 @@ from raddle.actions.recording import states
 from raddle.actions.recording.recorder import GitNews, Recorder, Step, Turn
 from raddle.actions.recording.states import Ending
 from raddle.apps.library.interruptions import interruptions
+from raddle.apps.library.patience import Patience
 from raddle.model.errors import RaddleError, UserError
 from raddle.model.threads.agent_state import AgentState
 from raddle.wiring.recording import Workplace, open_workplace
@@ -29,6 +30,8 @@ logger = logging.getLogger("raddle")
 
 OnError = Literal["raise", "warn"]
 Follow = Callable[[AgentState], AgentState]
+_GIT_SECONDS = 10.0
+"""How long git may take for a look at the folder."""
 _STOP_SECONDS = 5.0
 """How long a signal waits for the step of another thread, and then git may take, before the process dies."""
 
@@ -64,11 +67,14 @@ class Recording:
         self._recorder: Recorder | None = None
         self._process = 0
         self._is_over = False
+        self._is_dying = False
+        self._last_moment = threading.Event()
         self._git: GitNews | None = None
         self._model = ("", "")
         self._wants_title = False
         self._unfinished: list[Unfinished] = []
         self._told = ""
+        self._patience = Patience()
 
     def open(self) -> None:
         """Look around: the thread that goes on, the folder, git. A new thread is written with its first turn."""
@@ -76,7 +82,11 @@ class Recording:
             if self._recorder is not None:
                 raise UserError("this session was opened before", "call raddle.record() once for each")
             options = self.options
-            workplace = open_workplace(options.workspace, thread=options.thread, report=_report)
+            workplace = self._patience.ask(
+                lambda: open_workplace(options.workspace, thread=options.thread, report=_report), _GIT_SECONDS
+            )
+            if workplace is None:
+                raise AssertionError("whoever was never asked has not been slow")
             stores = workplace.stores
             for warning in stores.config.warnings:
                 logger.warning("%s", warning)
@@ -116,6 +126,11 @@ class Recording:
             )
         return self._recorder
 
+    @property
+    def thread_id(self) -> str:
+        """The id of the thread, in a fork of the process too. UserError before the session is open."""
+        return self._recorder.thread_id if self._recorder is not None else self.recorder.thread_id
+
     def take(self, make: Callable[[AgentState], Step]) -> str:
         """Save the step that `make` makes of the state; the id of the message it added, else empty."""
         recorder = self.recorder
@@ -124,6 +139,7 @@ class Recording:
 
     def _take(self, recorder: Recorder, make: Callable[[AgentState], Step]) -> str:
         if self._is_over:
+            self._last_moment.wait(_STOP_SECONDS if self._is_dying else 0)
             raise UserError(
                 "this session is over", f"go on with it: raddle.record(thread={recorder.thread_id!r})"
             )
@@ -147,9 +163,10 @@ class Recording:
         self._wants_title = self._wants_title and not title
         return message_id
 
-    def say(self, follow: Follow, turn: Turn) -> str:
-        """Add a turn that is not the user's; `follow`: the state after it. The turn's id."""
-        step = self._step(turn)
+    def say(self, follow: Follow, turn: Turn, *, ends: str = "") -> str:
+        """Add a turn that is not the user's; `follow`: the state after it, `ends`: the call whose tool is done.
+        The turn's id."""
+        step = msgspec.structs.replace(self._step(turn), ends=ends)
         return self.take(lambda state: msgspec.structs.replace(step, state=follow(state)))
 
     def note(self, follow: Follow, *, provider: str = "", model: str = "", goes_back: bool = False) -> None:
@@ -183,7 +200,7 @@ class Recording:
         models = self._models(provider, model)
         recorder = self.recorder
         with interruptions.deferred(), self._lock:
-            self._take(recorder, lambda state: Step(state=states.answering(state), model=models))
+            self._take(recorder, lambda state: Step(state=states.answering(state), model=models, answers=1))
             self._unfinished.append(answer)
 
     def finish(self, answer: Unfinished, turn: Turn | None, follow: Follow) -> str:
@@ -194,7 +211,7 @@ class Recording:
             if answer not in self._unfinished:
                 return ""
             message_id = self._take(
-                recorder, lambda state: msgspec.structs.replace(step, state=follow(state))
+                recorder, lambda state: msgspec.structs.replace(step, state=follow(state), answers=-1)
             )
             self._unfinished.remove(answer)
             return message_id
@@ -206,12 +223,15 @@ class Recording:
             self.take(lambda state: Step(state=state, git=news))
             self._git = news
 
-    def _git_news(self, *, timeout_seconds: float = 10.0) -> GitNews | None:
+    def _git_news(self, *, timeout_seconds: float = _GIT_SECONDS) -> GitNews | None:
         if self._workplace is None:
             return None
         last = self._git
         since = last.snapshot.head if last is not None else None
-        news = self._workplace.git_news(since, timeout_seconds=timeout_seconds)
+        workplace = self._workplace
+        news = self._patience.ask(
+            lambda: workplace.git_news(since, timeout_seconds=timeout_seconds), timeout_seconds
+        )
         is_old = news is not None and last is not None and news.snapshot == last.snapshot
         return None if is_old else news
 
@@ -267,6 +287,9 @@ class Recording:
         if not self._lock.acquire(timeout=_STOP_SECONDS):
             logger.warning("%s: %s came in the middle of a step", recorder.thread_id, why)
             return
+        self._is_dying = (
+            True  # other threads find the session over: they wait for the end, and tell of no error
+        )
         try:
             before, ending = recorder.state, Ending(why=why)
             self._begin_to_end(recorder, before, ending)

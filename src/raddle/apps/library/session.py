@@ -29,6 +29,7 @@ from raddle.apps.library.trouble import beside
 from raddle.model.errors import InvalidInput
 from raddle.model.threads.agent_state import AgentState, PendingToolCall
 from raddle.model.threads.message import NOTICE
+from raddle.model.threads.plain_values import flag, plain_text_or_none, shown
 
 
 def record(
@@ -61,18 +62,20 @@ def record(
             logged, kept in memory and saved with the next step that can be.
     """
     if on_error not in ("raise", "warn"):
-        raise InvalidInput(f"on_error is {on_error!r}", "say raise or warn")
+        raise InvalidInput(f"on_error is {shown(on_error)[:60]}", "say raise or warn")
+    if workspace is not None and not isinstance(workspace, str | os.PathLike):
+        raise InvalidInput(f"a workspace is a path, not {type(workspace).__name__}", "name the folder")
     if parent is not None and thread is None:
         raise InvalidInput("a parent without its thread", "name the thread that the message is in")
     options = Options(
         workspace=workspace,
-        thread=thread,
-        parent=parent,
-        title=" ".join(title.split()),
-        is_private=private,
-        provider=provider,
-        model=model,
-        agent=agent,
+        thread=plain_text_or_none(thread, "the id of a thread"),
+        parent=plain_text_or_none(parent, "the id of a message"),
+        title=" ".join(text_of(title, "a title").split()),
+        is_private=flag(private, "private"),
+        provider=text_of(provider, "a provider"),
+        model=text_of(model, "a model"),
+        agent=text_of(agent, "the name of an agent"),
         on_error=on_error,
     )
     return Session(options)
@@ -118,8 +121,9 @@ class Session:
 
     @property
     def thread_id(self) -> str:
-        """The thread's id, known from the start; a new thread is written with its first turn."""
-        return self._recording.recorder.thread_id
+        """The thread's id, known once the block is entered, in a child process too; a new thread is written with
+        its first turn."""
+        return self._recording.thread_id
 
     @property
     def state(self) -> AgentState:
@@ -148,7 +152,7 @@ class Session:
     def assistant(
         self,
         text: str = "",
-        tool_calls: Iterable[ToolCallLike] = (),
+        tool_calls: Iterable[ToolCallLike] | None = (),
         *,
         thinking: str = "",
         usage: UsageLike | None = None,
@@ -167,15 +171,15 @@ class Session:
             "tool_calls": calls,
             "thinking": text_of(thinking, "thinking"),
             "usage": usage_of(usage),
-            "model": model,
-            "provider": provider,
+            "model": text_of(model, "a model"),
+            "provider": text_of(provider, "a provider"),
         }
         turn = Turn(role="assistant", content=text_of(text, "an answer"), fields=fields)
         return self._recording.say(lambda state: states.answered(state, pending), turn)
 
     def stream(self, *, model: str = "", provider: str = "") -> StreamedReply:
         """An answer that comes in pieces (`processing_llm_response`), to be used as a context manager."""
-        return StreamedReply(self._recording, provider, model)
+        return StreamedReply(self._recording, text_of(provider, "a provider"), text_of(model, "a model"))
 
     def tool(self, call_id: str, name: str = "") -> ToolRun:
         """A tool runs (`executing_tools`, after the last open call `post_tools_hook`), to be used as a context
@@ -190,6 +194,7 @@ class Session:
 
     def calling(self, *, model: str = "", provider: str = "") -> None:
         """A request to the model leaves now (`calling_llm`): say so when the tools are done."""
+        model, provider = text_of(model, "a model"), text_of(provider, "a provider")
         self._recording.note(states.calling, model=model, provider=provider)
 
     def retry(self, error: BaseException | str | None = None) -> None:
@@ -204,5 +209,6 @@ class Session:
         self._recording.note(lambda state: states.failed(state, text))
 
     def waiting(self) -> None:
-        """It is the user's turn (`waiting_for_user_input`), whatever was open: say so when a turn was given up."""
+        """It is the user's turn (`waiting_for_user_input`): say so when a turn was given up. Calls that nobody runs
+        are given up with it; what still streams or runs is told until it is over."""
         self._recording.note(lambda _: states.waiting())

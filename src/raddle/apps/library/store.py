@@ -12,9 +12,10 @@ from typing import Self
 
 from raddle.actions.ports import Finding
 from raddle.apps.library.interruptions import interruptions
-from raddle.model.errors import FormatError, NotFound
+from raddle.model.errors import FormatError, InvalidInput, NotFound, UserError
 from raddle.model.ids import is_thread_id
 from raddle.model.threads.edits import Editor
+from raddle.model.threads.plain_values import count, plain_text
 from raddle.model.threads.search_answer import Hit
 from raddle.model.threads.summary import ThreadSummary
 from raddle.model.threads.thread import Thread
@@ -22,6 +23,9 @@ from raddle.wiring import Stores, open_stores
 
 Summaries = list[ThreadSummary]
 Hits = list[Hit]
+
+_ALL = 1_000_000
+"""More threads than a store holds."""
 
 logger = logging.getLogger("raddle")
 
@@ -37,6 +41,7 @@ class Store:
 
     def __init__(self) -> None:
         self._stores: Stores = open_stores(report=_report)
+        self._edited: set[str] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -57,7 +62,10 @@ class Store:
 
     def get(self, thread_id: str) -> Thread:
         """The thread, deleted ones too; NotFound where there is none. FormatError where it cannot be read."""
-        return self._stores.threads.load(self._stores.resolve(thread_id))
+        return self._stores.threads.load(self._resolve(thread_id))
+
+    def _resolve(self, thread_id: str) -> str:
+        return self._stores.resolve(plain_text(thread_id, "the id of a thread"))
 
     def __iter__(self) -> Iterator[Thread]:
         """Every thread that is not deleted, oldest first, one at a time in memory. What cannot be read is
@@ -84,6 +92,10 @@ class Store:
     def save(self, thread: Thread) -> bool:
         """Keep a thread, whoever has it from wherever: it joins what is there and overwrites nothing. Was there
         anything new? An empty one is not written."""
+        if not isinstance(thread, Thread):
+            raise InvalidInput(
+                f"a thread is a Thread, not {type(thread).__name__}", "`load` and `get` give one"
+            )
         with interruptions.deferred():
             return self._stores.threads.save(thread)
 
@@ -92,23 +104,45 @@ class Store:
         """Change a thread on its newest state: `with store.edit(ID) as editor: editor.rename("…")`.
 
         Saved when the block ends, not at all where it raises. The thread is locked meanwhile: ask no model in
-        there.
+        there. UserError for an edit of a thread inside an edit of it, which could not see it.
         """
-        with interruptions.deferred(), self._stores.threads.edit(self._stores.resolve(thread_id)) as editor:
-            yield editor
+        whole = self._resolve(thread_id)
+        if whole in self._edited:
+            raise UserError(
+                f"{whole} is being edited already", "use the editor of the block that this one is in"
+            )
+        self._edited.add(whole)
+        try:
+            with interruptions.deferred(), self._stores.threads.edit(whole) as editor:
+                yield editor
+        finally:
+            self._edited.discard(whole)
 
-    def list(self, query: str = "", *, limit: int | None = 50, archived: bool = False) -> Summaries:
+    def list(self, query: str | None = "", *, limit: int | None = 50, archived: bool = False) -> Summaries:
         """Summaries, pins first, the newest activity first; `query` as in `raddle list`. `limit` None: all."""
-        return self._stores.listed(query, limit=limit, with_archived=archived)
+        query = plain_text("" if query is None else query, "a query")
+        return self._stores.listed(query, limit=_limit(limit), with_archived=archived)
 
-    def search(self, query: str, *, limit: int = 20) -> Hits:
-        """The threads in which `query` is found, best first, each with its best message and a snippet of it."""
-        return [*self._stores.find(query, limit=limit).hits]
+    def search(self, query: str, *, limit: int | None = 20) -> Hits:
+        """The threads in which `query` is found, best first, each with its best message and a snippet of it.
+        `limit` None: all."""
+        known = _limit(limit)
+        found = self._stores.find(plain_text(query, "a query"), limit=_ALL if known is None else known)
+        for note in found.scope.notes:
+            logger.info("search: %s", note)
+        return [*found.hits]
 
     def delete(self, thread_id: str) -> None:
         """Delete a thread on all devices; `raddle restore` brings it back. NotFound where there is none."""
         with self.edit(thread_id) as editor:
             editor.delete()
+
+
+def _limit(given: int | None) -> int | None:
+    number = None if given is None else count(given, "a limit")
+    if number is not None and number < 0:
+        raise InvalidInput(f"a limit is 0 or more, not {number}", "None is all")
+    return number
 
 
 def _report(finding: Finding) -> None:

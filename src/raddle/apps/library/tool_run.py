@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from raddle.actions.recording import states
 from raddle.actions.recording.recorder import Step, Turn
-from raddle.actions.recording.shapes import result_text
+from raddle.actions.recording.shapes import is_true, result_text
 from raddle.apps.library.aside import aside
 from raddle.apps.library.recording import Recording
 from raddle.apps.library.trouble import beside
@@ -64,14 +64,19 @@ class ToolRun:
             known = (call.tool_name for call in state.pending_tool_calls if call.call_id == self.call_id)
             self.name = next(known, "")
         call = PendingToolCall(call_id=self.call_id, tool_name=self.name)
-        return Step(state=states.running(state, call))
+        return Step(state=states.running(state, call), begins=call)
 
     def _end(self, error: BaseException | None) -> None:
         """The result first, git after it: a look at a large repository takes its time."""
         with self._ending:
             if not self._is_done:
                 turn = self._turn(error)
-                self.message_id = self._recording.say(lambda state: states.ran(state, self.call_id), turn)
+                is_stopped = error is not None and not isinstance(error, Exception)
+                self.message_id = self._recording.say(
+                    lambda state: states.ran(state, self.call_id, is_stopped=is_stopped),
+                    turn,
+                    ends=self.call_id,
+                )
                 self._is_done = True
         self._recording.look_at_git()
 
@@ -85,6 +90,6 @@ class ToolRun:
             fields={
                 "tool_call_id": self.call_id,
                 "tool_name": self.name,
-                "is_error": self.is_error or error is not None,
+                "is_error": error is not None or is_true(self.is_error),
             },
         )

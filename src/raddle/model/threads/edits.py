@@ -4,6 +4,9 @@ An `Editor` works on the newest state, under the thread's lock (the store sees t
 writes on top of what it can see, joins them into the thread at once, and gathers them into the one `Delta`
 that the store appends. Two processes of one device share a device id, so an edit stamped on an older state
 could be lost: hence the lock, and hence no second place that stamps.
+
+Every verb looks at all it was given before it writes any of it (`plain_values.py`): InvalidInput, and nothing has
+happened, or an edit that every reader takes.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from raddle.model.clock import Clock, format_time
@@ -21,9 +25,23 @@ from raddle.model.threads.delta import Delta
 from raddle.model.threads.fields import FIELDS, field_of, first
 from raddle.model.threads.git_facts import GitSnapshot
 from raddle.model.threads.message import TURN, Message
+from raddle.model.threads.message_input import given_fields
+from raddle.model.threads.plain_values import (
+    count,
+    flag,
+    named,
+    plain_as,
+    plain_text,
+    plain_text_or_none,
+    plain_value,
+    shown,
+)
 from raddle.model.threads.register import Register, join_registers, one_write, overwrite
 from raddle.model.threads.thread import PendingJob, Thread, is_real_device
 from raddle.model.threads.visibility import PRIVATE, parse_visibility
+
+CONTEXT = ("workspace_root", "cwd", "client_version", "active_policy", "orchestrator", "server_thread")
+"""What `set_context` sets."""
 
 ROOT = "root"
 """The reply target of a draft that starts a new line of conversation."""
@@ -61,8 +79,12 @@ class Editor:
         """Write several (path, value) under one stamp, and take them in at once: what was done in one go
         can be known by it, and a turn of thousands of messages is undone in one join.
         """
+        plain = [
+            (named(path, "a path"), plain_value(value, "what is stored", is_any_depth=True))
+            for path, value in values
+        ]
         changes: list[tuple[str, Register | None, Any]] = []
-        for path, value in values:
+        for path, value in plain:
             register = self.thread.registers.get(path)
             if register is not None and len(register.writes) == 1 and _same(register.writes[0].value, value):
                 continue
@@ -79,6 +101,8 @@ class Editor:
 
     def put(self, message: Message) -> None:
         """Take in a message that is whole already (an adopted, landed or purged one)."""
+        if not isinstance(message, Message):
+            raise InvalidInput(f"a message is a Message, not {type(message).__name__}", "`append` makes one")
         self._messages[message.id] = message
         self._take(Delta(messages=(message,)))
 
@@ -115,12 +139,13 @@ class Editor:
         self, *, workspace_root: str | None = None, cwd: str | None = None, client_version: str = ""
     ) -> None:
         """The registers of a new thread."""
+        given = (
+            ("workspace_root", plain_text_or_none(workspace_root, "a workspace's root")),
+            ("cwd", plain_text_or_none(cwd, "a folder")),
+            ("client_version", plain_text(client_version, "a client's version") or None),
+        )
         self.write("created_at", format_time(self.author.now()))
-        for path, value in (
-            ("workspace_root", workspace_root),
-            ("cwd", cwd),
-            ("client_version", client_version or None),
-        ):
+        for path, value in given:
             if value is not None:
                 self.write(path, value)
 
@@ -133,18 +158,21 @@ class Editor:
         """A turn under `parent_id` (None: a new root), sent: this device's draft there is gone with it.
 
         A reply to a leaf stays on its branch; any other forks. `fields` are further fields of `Message`.
-        NotFound where the thread has no such parent.
+        NotFound where the thread has no such parent, InvalidInput where a value is not of its field's type.
         """
-        message = self.add(parent_id, role, content, **fields)
-        if role == "user" and not message.is_sidechain:
-            self.set_draft(parent_id, "")
+        message = self.add(parent_id, named(role, "a role"), content, **fields)
+        if message.role == "user" and not message.is_sidechain:
+            self.set_draft(message.parent_id, "")
         return message
 
     def add(self, parent_id: str | None, role: str, content: str, **fields: Any) -> Message:
         """The same without a look at the drafts: a turn that nobody typed here."""
+        parent_id = plain_text_or_none(parent_id, "the id of a parent")
+        role, content = plain_text(role, "a role"), plain_text(content, "the content of a message")
+        message_id = plain_text_or_none(fields.pop("id", None), "the id of a message") or self.author.new_id()
+        fields = given_fields(fields)
         tree = self.thread.tree
-        branch_id = self._branch_under(parent_id, is_sidechain=bool(fields.get("is_sidechain")))
-        message_id = fields.pop("id", None) or self.author.new_id()
+        branch_id = self._branch_under(parent_id, is_sidechain=fields.get("is_sidechain", False))
         known = tree.get(message_id)
         if known is not None:
             return known
@@ -200,7 +228,7 @@ class Editor:
         taken back.
         """
         taken: list[str] = []
-        for _ in range(turns):
+        for _ in range(count(turns, "how many turns")):
             tip = self.thread.tree.tip()
             path = self.thread.tree.path_to_root(tip.id if tip is not None else None)
             asked = [message for message in path if _starts_a_turn(message)]
@@ -215,7 +243,7 @@ class Editor:
     def redo(self, turns: int = 1) -> list[str]:
         """Bring back the last `turns` turns that were taken back, the last one first; ids brought back."""
         back: list[str] = []
-        for _ in range(turns):
+        for _ in range(count(turns, "how many turns")):
             found = self._last_taken_back()
             if not found:
                 break
@@ -236,7 +264,7 @@ class Editor:
         any.
         """
         purged = []
-        for message_id in message_ids:
+        for message_id in _names(message_ids, "the id of a message"):
             message = self.thread.tree.get(message_id)
             if message is not None and not message.is_purged:
                 self.put(message.purged())
@@ -245,7 +273,9 @@ class Editor:
 
     def set_draft(self, parent_id: str | None, text: str) -> None:
         """This device's unsent text under a reply target (None: a new root); empty text clears it."""
-        path, target = f"draft/{self.author.device}", parent_id or ROOT
+        text = plain_text(text, "a draft")
+        target = plain_text_or_none(parent_id, "the id of a parent") or ROOT
+        path = f"draft/{self.author.device}"
         register = self.thread.registers.get(path)
         mine = dict(self.thread.drafts.get(self.author.device, {})) if register is not None else {}
         if mine.get(target, "") == text:
@@ -258,18 +288,24 @@ class Editor:
 
     def clear_draft(self, device: str, parent_id: str | None = None) -> None:
         """Drop a draft that `device` left under a reply target; only what could be seen is replaced."""
+        device = plain_text(device, "the id of a device")
+        target = plain_text_or_none(parent_id, "the id of a parent") or ROOT
         drafts = dict(self.thread.drafts.get(device, {}))
-        if drafts.pop(parent_id or ROOT, None) is not None:
+        if drafts.pop(target, None) is not None:
             self.write(f"draft/{device}", drafts or None)
 
     def launch_job(self, job_id: str, parent_id: str | None, responder: str) -> PendingJob:
         """Note that the turn `parent_id` was sent to `responder`; written before the request leaves."""
+        job_id = named(job_id, "the id of a job")
+        parent_id = plain_text_or_none(parent_id, "the id of a parent")
+        responder = plain_text(responder, "a responder")
         now = format_time(self.author.now())
         self.write(f"job/{job_id}", {"parent_id": parent_id, "responder": responder, "launched_at": now})
         return PendingJob(job_id=job_id, parent_id=parent_id, responder=responder, launched_at=now)
 
     def land_job(self, job_id: str, content: str, *, parent_id: str | None = None, **fields: Any) -> Message:
         """The reply of a job, under the turn that launched it; landing it twice adds one message."""
+        job_id, content = named(job_id, "the id of a job"), plain_text(content, "the content of a message")
         for message in self.thread.tree:
             if message.job_id == job_id:
                 return message
@@ -289,12 +325,13 @@ class Editor:
 
     def clear_job(self, job_id: str) -> None:
         """Forget a job: it landed, failed or was never known."""
-        if self.thread.registers.get(f"job/{job_id}") is not None:
-            self.write(f"job/{job_id}", None)
+        path = f"job/{named(job_id, 'the id of a job')}"
+        if self.thread.registers.get(path) is not None:
+            self.write(path, None)
 
     def rename(self, title: str) -> None:
         """Set the title; empty takes it away."""
-        self.write("title", title.strip() or None)
+        self.write("title", plain_text(title, "a title").strip() or None)
 
     def tag(self, tag: str) -> None:
         """Add a tag (no spaces at its ends, none inside a `/`-less word is required)."""
@@ -316,18 +353,19 @@ class Editor:
     def set_private(self, is_private: bool) -> None:
         """Keep it on this machine, or no longer. Making it private also narrows its visibility."""
         self._flag("is_private", is_private)
-        if is_private and self.thread.visibility != PRIVATE:
+        if self.thread.is_private and is_private and self.thread.visibility != PRIVATE:
             self.write("visibility", PRIVATE)
 
     def set_visibility(self, visibility: str) -> None:
         """`organization`, `private` or `public`."""
-        self.write("visibility", parse_visibility(visibility))
+        self.write("visibility", parse_visibility(plain_text(visibility, "a visibility")))
 
     def share_with_support(self, is_shared: bool) -> None:
         """Let the operator's support read it, or no longer."""
         self._flag("is_shared_with_support", is_shared)
 
-    def _flag(self, path: str, value: bool) -> None:
+    def _flag(self, path: str, given: bool) -> None:
+        value = flag(given, path)
         if value or path in self.thread.registers:
             self.write(path, value)
 
@@ -344,13 +382,14 @@ class Editor:
 
     def name_branch(self, message_id: str, name: str) -> None:
         """Name the branch that starts at a message; empty takes the name away."""
-        self._branch_mark(message_id, "name", name.strip() or None)
+        self._branch_mark(message_id, "name", plain_text(name, "the name of a branch").strip() or None)
 
     def archive_branch(self, message_id: str, is_archived: bool) -> None:
         """Put the branch that starts at a message away, or bring it back."""
-        self._branch_mark(message_id, "is_archived", is_archived)
+        self._branch_mark(message_id, "is_archived", flag(is_archived, "is_archived"))
 
     def _branch_mark(self, message_id: str, mark: str, value: Any) -> None:
+        message_id = plain_text(message_id, "the id of a message")
         if message_id not in self.thread.tree:
             raise NotFound(
                 "message", message_id, f"`raddle branches {self.thread.id}` lists where branches start"
@@ -361,26 +400,23 @@ class Editor:
 
     def set_agent_state(self, state: AgentState) -> None:
         """Where the agent stands now."""
-        self.write(
-            "agent_state",
-            {
-                "kind": state.kind,
-                "retries": state.retries,
-                "last_error": state.last_error,
-                "pending_tool_calls": [
-                    {"call_id": call.call_id, "tool_name": call.tool_name}
-                    for call in state.pending_tool_calls
-                ],
-            },
-        )
+        self.write("agent_state", msgspec.to_builtins(plain_as(AgentState, state, "the state of an agent")))
 
     def set_model(self, provider: str | None, model: str | None) -> None:
         """Which model answers from now on."""
-        self.write("model", {"provider": provider, "model": model})
+        self.write(
+            "model",
+            {
+                "provider": plain_text_or_none(provider, "a provider"),
+                "model": plain_text_or_none(model, "a model"),
+            },
+        )
 
     def set_context(self, name: str, value: str | None) -> None:
         """`workspace_root`, `cwd`, `client_version`, `active_policy`, `orchestrator` or `server_thread`."""
-        self.write(name, value)
+        if name not in CONTEXT:
+            raise InvalidInput(f"there is no {shown(name)[:60]} to set", f"it is one of {', '.join(CONTEXT)}")
+        self.write(name, plain_text_or_none(value, name))
 
     def snapshot_git(self, snapshot: GitSnapshot | None, commits: Iterable[str] = ()) -> None:
         """What git says now; `commits` are those since the last snapshot, oldest first. None: nothing
@@ -388,6 +424,8 @@ class Editor:
         """
         if snapshot is None:
             return
+        snapshot = plain_as(GitSnapshot, snapshot, "what git says")
+        commits = _names(commits, "a commit")
         if "git_initial" not in self.thread.registers:
             self.write(
                 "git_initial",
@@ -442,8 +480,18 @@ def _same(old: Any, new: Any) -> bool:
     return type(old) is type(new) and bool(old == new)
 
 
+def _names(given: Iterable[str], what: str) -> list[str]:
+    try:
+        names = list(given)
+    except TypeError as error:
+        raise InvalidInput(
+            f"of {what} a list is asked for, not {type(given).__name__}", "for example: []"
+        ) from error
+    return [plain_text(name, what) for name in names]
+
+
 def _tag(tag: str) -> str:
-    cleaned = " ".join(tag.split()).removeprefix("#")
+    cleaned = " ".join(plain_text(tag, "a tag").split()).removeprefix("#")
     if not cleaned:
         raise InvalidInput("a tag needs at least one character", "for example: raddle tag ID bug")
     return cleaned

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from raddle.actions.importing.run_plan import SourceEntry
-from raddle.actions.importing.source_reading import Lines, OpenSource, Tail, TooLong
+from raddle.actions.importing.source_reading import Lines, OpenSource, Tail, TooLong, Unread
 from raddle.model.ids import derived_id
 
 LONGEST = 60
@@ -50,6 +50,8 @@ class SourceLaws:
                         read_to = batch.read_to
                     case Tail():
                         tail = batch.data
+                    case Unread():
+                        raise AssertionError(batch.reason)
         finally:
             source.close()
         return lines, tail, b"".join(kept), read_to

@@ -343,6 +343,38 @@ def test_an_export_that_was_cut_short_keeps_what_is_there(export: Path, cut: str
         assert imported(export, members[2]).texts() == ["Why is the kiln cold?", "It is off.", "Why?"]
 
 
+@pytest.mark.parametrize("window", [64, 1 << 20])
+@pytest.mark.parametrize("rest", [b"", b",", b", ", b",\n  ", b"\n\0\0"])
+@pytest.mark.parametrize("start", [b"[", b'{"conversations": ['])
+def test_an_export_that_was_cut_between_two_conversations_is_told(
+    monkeypatch: pytest.MonkeyPatch, start: bytes, rest: bytes, window: int
+) -> None:
+    monkeypatch.setattr(chatgpt_scan, "_WINDOW_BYTES", window)
+    talks = [a_short_conversation(), a_conversation_without_times()]
+    whole = start + b", ".join(talk.data for talk in talks)
+    found = list(conversations(InMemory(whole + rest)))
+    assert [one.session for one in found if one.is_readable] == [SESSION, OTHER_SESSION]
+    (told,) = [one.reason for one in found if one.reason]
+    assert told.startswith("it ends too early, after 2 conversations")
+    ending = b"]" if start == b"[" else b"]}"
+    assert not any(one.reason for one in conversations(InMemory(whole + b"\n" + ending + b"\n")))
+
+
+def test_a_list_that_was_cut_before_its_first_conversation_is_told() -> None:
+    (told,) = conversations(InMemory(b"[\n"))
+    assert told.reason.startswith("it ends too early, after 0 conversations")
+
+
+@pytest.mark.parametrize("wrapper", [b"[%s]", b'{"conversations": [%s]}', b"%s"])
+def test_a_mark_of_the_byte_order_is_no_damage(tmp_path: Path, wrapper: bytes) -> None:
+    path = tmp_path / "conversations.json"
+    path.write_bytes(b"\xef\xbb\xbf" + wrapper % a_short_conversation().data)
+    assert is_known(path)
+    members, problems = listed(path)
+    assert ([member.session for member in members], problems) == ([SESSION], [])
+    assert len(texts(path)[SESSION]) == 4
+
+
 def test_what_is_no_conversation_is_told_and_the_rest_is_read(tmp_path: Path) -> None:
     talk = a_short_conversation().data
     path = tmp_path / "conversations.json"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import subprocess
 import sys
@@ -12,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from raddle.actions.importing.source_reading import SourceError
-from raddle.adapters.agent_homes.read_only_sqlite import ReadOnlyDatabase, forget_copies
+from raddle.adapters.agent_homes.read_only_sqlite import ReadOnlyDatabase, forget_copies, keep_copies_in
+from raddle.adapters.temporaries import sweep_temporaries
+from tests.file_events import start_child
 
 _DIES = """
 import os, sqlite3, sys
@@ -99,6 +102,30 @@ def test_every_word_is_read_and_no_byte_of_the_folder_changes(
     )
     forget_copies()
     assert list(scratch.iterdir()) == []
+
+
+def read_and_die(path: Path, cache: Path) -> None:
+    keep_copies_in(cache)
+    words(path)
+    os._exit(9)
+
+
+def test_a_copy_is_private_held_while_it_is_used_and_swept_once_its_process_was_killed(
+    tmp_path: Path,
+) -> None:
+    folder, cache = tmp_path / "agent", tmp_path / "cache"
+    folder.mkdir()
+    crashed_without_index(folder / "a.db")
+    start_child(read_and_die, folder / "a.db", cache).join()
+    (left,) = cache.iterdir()
+    modes = {path.stat().st_mode & 0o777 for path in left.iterdir()}
+    assert (left.stat().st_mode & 0o777, modes) == (0o700, {0o600})
+    assert words(folder / "a.db", cache) == ["first", "last"]
+    assert sweep_temporaries(cache, older_than_seconds=0) == 1
+    (in_use,) = cache.iterdir()
+    assert in_use != left
+    forget_copies()
+    assert list(cache.iterdir()) == []
 
 
 def test_a_change_that_was_never_finished_is_not_read(tmp_path: Path) -> None:

@@ -27,7 +27,8 @@ _WINDOW_BYTES = 1 << 20
 _SEARCH_BYTES = 4 << 20
 _OVERLAP_BYTES = 4096
 _BETWEEN = re.compile(rb"[\s,\[\]}\0]*")
-_PREFIX = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"(?:conversations|items)"\s*:\s*(?=\[)')
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_PREFIX = re.compile(rb'\s*\{\s*"(?:conversations|items)"\s*:\s*(?=\[)')
 _GOES_ON = re.compile(rb'[\s}\0]*,?\s*"(?:[^"\\]|\\.)*"\s*:')
 """What stands after an object that was closed too early."""
 _SCALAR = rb'(?:"(?:[^"\\]|\\.)*"|[\w.+-]+)'
@@ -77,18 +78,26 @@ _decode_plain = msgspec.json.Decoder().decode
 def conversations(source: Bytes, *, largest: int = LARGEST_BYTES) -> Iterator[Found]:
     """Every element of the export, in its order, those that are no conversations too. Longer ones are not read."""
     window = _Window(source)
-    prefix = _PREFIX.match(window.at(0))
-    at = _next(window, prefix.end() if prefix is not None else 0)
+    start = len(_BYTE_ORDER_MARK) if window.at(0)[: len(_BYTE_ORDER_MARK)] == _BYTE_ORDER_MARK else 0
+    prefix = _PREFIX.match(window.at(start))
+    at, marks = _next(window, start + (prefix.end() if prefix is not None else 0))
+    is_list, is_closed = b"[" in marks, b"]" in marks
     opening = _opening_of(window.at(at))
     number = 0
-    is_sure = False
+    is_sure = is_told = False
     while at < source.size:
         number += 1
         found = _element(window, number, at, opening, largest)
         if not (is_sure or found.reason):
             opening, is_sure = _opening_of(window.at(at)), True
         yield found
-        at = _next(window, found.end)
+        at, marks = _next(window, found.end)
+        is_closed, is_told = b"]" in marks, bool(found.reason)
+    if is_list and not (is_closed or is_told):
+        reason = (
+            f"it ends too early, after {number:,} conversations (at byte {at:,}): what came then is missing"
+        )
+        yield Found(number + 1, at, at, reason=reason, is_readable=False)
 
 
 class _Window:
@@ -119,14 +128,17 @@ class _Window:
         return memoryview(self._data)[before:]
 
 
-def _next(window: _Window, at: int) -> int:
-    """Where the next element begins: past commas and white space, and the brackets of the array."""
+def _next(window: _Window, at: int) -> tuple[int, set[bytes]]:
+    """Where the next element begins, past commas and white space, and which brackets of the list stand before it."""
+    marks: set[bytes] = set()
     while True:
         view = window.at(at)
         size = _size_between(view)
+        passed = bytes(view[:size])
+        marks.update(mark for mark in (b"[", b"]") if mark in passed)
         at += size
         if size < len(view) or window.is_at_end:
-            return at
+            return at, marks
 
 
 def _size_between(data: bytes | memoryview) -> int:

@@ -169,6 +169,7 @@ class Discovery:
         agents = self._searched(agents)
         count = 0
         for one in self._named(root, path, agents):
+            count += isinstance(one, Entry) and _key_of(one) in self._seen  # found at another path already
             for found in self._placed(one, agents, "/"):
                 count += 1
                 yield found
@@ -201,7 +202,7 @@ class Discovery:
         if isinstance(one, FileProblem):
             yield one
             return
-        key = (one.stat.st_dev, one.stat.st_ino)
+        key = _key_of(one)
         if key in self._seen:
             return
         holder = self._holder(one, agents)
@@ -243,7 +244,10 @@ class Discovery:
         else:
             path = Path(entry.path)
             name = _name(path, root)
-            found = self._owner(agent, name, first_bytes(entry.path, _HEAD_BYTES))
+            head = first_bytes(entry.path, _HEAD_BYTES)
+            reader = self._agents.get(before.agent) if before is not None and before.thread_id else None
+            found = self._owner(reader, name, head) if reader is not None else None
+            found = found or self._owner(agent, name, head)
             if found is None:
                 return None
             agent, place = found
@@ -271,6 +275,10 @@ class Discovery:
         other = self._agents.get(found.other_agent)
         elsewhere = other.place(name, head) if other is not None else None
         return (agent, found) if other is None or elsewhere is None else (other, elsewhere)
+
+
+def _key_of(entry: Entry) -> tuple[int, int]:
+    return entry.stat.st_dev, entry.stat.st_ino
 
 
 def _unreadable(path: str, error: SourceError) -> NotFound:

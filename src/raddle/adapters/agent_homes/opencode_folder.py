@@ -80,6 +80,10 @@ class FolderRows:
     def check(self) -> None:
         """Each file is read at a moment of its own: what a file says later is read later."""
 
+    def losses(self) -> str:
+        """A file that cannot be read is an empty record, which its reader tells."""
+        return ""
+
     def stat(self) -> tuple[int, int, str]:
         """(bytes, newest change, what tells one state of the folder from another)."""
         files = list(self._session_files())

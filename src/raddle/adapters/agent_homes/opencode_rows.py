@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from raddle.actions.importing.run_plan import SourceEntry
-from raddle.actions.importing.source_reading import KeepBytes, Lines, Tail, TooLong
+from raddle.actions.importing.source_reading import KeepBytes, Lines, Tail, TooLong, Unread
 from raddle.adapters.agent_homes.line_batches import batches
 from raddle.model.errors import BrokenFormat
 from raddle.model.tolerant_json import decode_tolerantly
@@ -66,8 +66,11 @@ class Rows(Protocol):
     def changed(self, session: str, since: int) -> set[str]:
         """Ids of those that changed, or of which a part did, at `since` or later."""
 
-    def body(self, row: Row) -> Body:
-        """What a message says."""
+    def body(self, row: Row) -> Body | None:
+        """What a message says; None where its record is damaged."""
+
+    def losses(self) -> str:
+        """What of that which was asked for cannot be read; empty where all could be."""
 
     def check(self) -> None:
         """After reading: SourceError where it was not of one moment."""
@@ -111,16 +114,18 @@ class OpenRows:
         return FORM
 
     def tail(self, read_to: int) -> str:
-        """The time up to which changes were read, in milliseconds."""
-        return str(self._greatest)
+        """The time up to which changes were read, in milliseconds; empty where that is not all there is."""
+        return "" if self._rows.losses() else str(self._greatest)
 
     def read(
         self, start: int, first: int, keep: KeepBytes, *, end: int | None = None
-    ) -> Iterator[Lines | TooLong | Tail]:
+    ) -> Iterator[Lines | TooLong | Tail | Unread]:
         """Lines, the first of which is number `first` at the offset `start`. `end` says nothing: a reading from the
         start is another than the one that ended there."""
         yield from batches(self._kept(self._since if start else 0, keep), start, first)
         self._rows.check()
+        if lost := self._rows.losses():
+            yield Unread(first, lost)
 
     def close(self) -> None:
         """Let go of the store."""
@@ -148,10 +153,17 @@ class OpenRows:
         for header in headers:
             if header.session == self._session or header.session in told or header.updated >= since:
                 yield _encode({"opencode": "session", "id": header.session, **header.fields})
+        passed: set[str] = set()
         for row in rows:
             body = self._rows.body(row)
+            if body is None:
+                passed.add(row.message)
+                continue
             self._greatest = max(self._greatest, row.updated, body.updated)
-            yield _line(row, before.get(row.message), body)
+            after = before.get(row.message)
+            while after in passed:
+                after = before.get(after)
+            yield _line(row, after, body)
 
     def _since_then(
         self, headers: list[Header], rows: list[Row], before: dict[str, str], since: int
@@ -170,8 +182,9 @@ class OpenRows:
         return [row for row in rows if row.message in wanted or row.message in above]
 
     def _answered(self, row: Row) -> str:
+        body = self._rows.body(row)
         try:
-            found = msgspec.json.decode(self._rows.body(row).info, type=_Answers)
+            found = msgspec.json.decode(body.info if body is not None else b"", type=_Answers)
         except (msgspec.DecodeError, RecursionError):
             return ""
         return found.parent_id or ""

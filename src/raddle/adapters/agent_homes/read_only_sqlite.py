@@ -12,7 +12,7 @@ of opening does neither depends on what lies there (tried with SQLite 3.40):
 - one that keeps a rollback journal makes no files: `mode=ro`.
 
 Whatever cannot be opened so is copied, with its log, and the copy is read, by all who ask while the original is as it
-was.
+was. It is made where what a killed process left is swept.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import functools
 import os
 import shutil
 import sqlite3
-import tempfile
 import weakref
 from pathlib import Path
 from types import TracebackType
@@ -30,6 +29,8 @@ from urllib.parse import quote
 
 from raddle.actions.importing.source_reading import SourceError
 from raddle.adapters.agent_homes.source_bytes import first_bytes, source_error
+from raddle.adapters.files import make_folder, new_temporary_folder
+from raddle.model.errors import StorageError
 
 _MAGIC = b"SQLite format 3\0"
 _WAL_MODE = 2
@@ -39,7 +40,13 @@ _LOGS = ("-wal", "-journal")
 _TO_COPY = frozenset(("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_IOERR"))
 _HINT = "try again when the program that writes it is idle"
 
+_DAMAGE = ("SQLITE_CORRUPT", "SQLITE_IOERR")
+
 Sign = tuple[tuple[int, int, int] | None, ...]
+
+
+class Damaged(SourceError):
+    """A page that was asked for cannot be read; others may be."""
 
 
 def is_sqlite(head: bytes) -> bool:
@@ -50,7 +57,7 @@ def is_sqlite(head: bytes) -> bool:
 class ReadOnlyDatabase:
     """One read transaction over the database at `path`: what it holds does not change until `close`.
 
-    Texts come as bytes. `scratch`: where a copy is made, if one has to be; None: where the system keeps such.
+    Texts come as bytes. `scratch`: where a copy is made, if one has to be; None: see `keep_copies_in`.
     SourceError where it cannot be read.
     """
 
@@ -102,11 +109,24 @@ class ReadOnlyDatabase:
         raise SourceError(self._path, "it changes all the time", _HINT)
 
     def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        """The rows of a query."""
+        """The rows of a query; Damaged where a page is that it needs."""
         try:
             return self._connection.execute(query, values).fetchall()
         except sqlite3.Error as error:
             raise self._unreadable(error) from error
+
+    def rows_until_damage(self, query: str, *values: Any) -> tuple[list[tuple[Any, ...]], bool]:
+        """The rows of a query up to the first that cannot be read, and whether these are all."""
+        rows: list[tuple[Any, ...]] = []
+        try:
+            for row in self._connection.execute(query, values):
+                rows.append(row)  # noqa: PERF402 - what came before the damage is kept
+        except sqlite3.Error as error:
+            told = self._unreadable(error)
+            if not isinstance(told, Damaged):
+                raise told from error
+            return rows, False
+        return rows, True
 
     def columns(self, table: str) -> list[str]:
         """The names of a table's columns; none where there is no such table."""
@@ -133,7 +153,8 @@ class ReadOnlyDatabase:
     def _unreadable(self, error: sqlite3.Error) -> SourceError:
         if _name_of(error).startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
             return SourceError(self._path, "another program has it locked", _HINT)
-        return SourceError(self._path, f"SQLite says: {error}", "is it damaged? other sessions are read")
+        kind = Damaged if _name_of(error).startswith(_DAMAGE) else SourceError
+        return kind(self._path, f"SQLite says: {error}", "is it damaged? other sessions are read")
 
 
 class _Copy:
@@ -141,13 +162,48 @@ class _Copy:
 
     def __init__(self, path: str, sign: Sign, scratch: str | None) -> None:
         self.sign = sign
-        folder = tempfile.mkdtemp(prefix="raddle-", dir=scratch)
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        self.path = Path(folder) / "copy.db"
-        shutil.copyfile(path, self.path)
-        for log in _LOGS:
-            if Path(f"{path}{log}").exists():
-                shutil.copyfile(f"{path}{log}", f"{self.path}{log}")
+        try:
+            parent = Path(scratch) if scratch is not None else _usual_place()
+            folder, held = new_temporary_folder(parent)
+        except StorageError as error:
+            raise SourceError(path, error.message, error.hint) from error
+        weakref.finalize(self, _drop, folder, held, os.getpid())
+        self.path = folder / "copy.db"
+        for end in ("", *_LOGS):
+            if not end or Path(f"{path}{end}").exists():
+                copy = Path(f"{self.path}{end}")
+                copy.touch(mode=0o600)
+                shutil.copyfile(f"{path}{end}", copy)
+
+
+def _usual_place() -> Path:
+    if _place.folder is not None:
+        make_folder(_place.folder)
+        return _place.folder
+    import tempfile  # noqa: PLC0415  # no import of raddle's own comes here
+
+    return Path(tempfile.gettempdir())
+
+
+def _drop(folder: Path, held: int, owner: int) -> None:
+    """Remove a copy and let go of it; a worker that was forked from its maker leaves it to the maker."""
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
+    os.close(held)
+
+
+class _Place:
+    """Where copies are made; None: where the system keeps what is temporary."""
+
+    folder: Path | None = None
+
+
+_place = _Place()
+
+
+def keep_copies_in(folder: Path) -> None:
+    """From now on, in this process and those forked from it, copies are made in `folder`: one that is swept."""
+    _place.folder = folder
 
 
 @functools.lru_cache(maxsize=1)
@@ -166,12 +222,25 @@ def _begun(uri: str) -> sqlite3.Connection:
     connection = sqlite3.connect(uri, uri=True, timeout=_LOCK_SECONDS, isolation_level=None)
     try:
         connection.text_factory = bytes
-        connection.execute("BEGIN")
-        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        _begin(connection)
     except sqlite3.Error:
         connection.close()
         raise
     return connection
+
+
+def _begin(connection: sqlite3.Connection) -> None:
+    connection.execute("BEGIN")
+    query = "SELECT count(*) FROM sqlite_master"
+    try:
+        connection.execute(query).fetchone()
+    except sqlite3.DatabaseError as error:
+        if not _name_of(error).startswith(_DAMAGE[0]):
+            raise
+        # A file that is shorter than it says is refused as a whole, but for those who would mend it. Nothing is
+        # written for that: the connection still only reads.
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute(query).fetchone()
 
 
 def _name_of(error: sqlite3.Error) -> str:

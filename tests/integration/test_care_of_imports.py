@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from raddle.actions.ports import Finding
+from raddle.adapters.files import new_temporary_folder
 from raddle.wiring.care import check, rebuild_index
 from raddle.wiring.purging import purge_thread
 from tests.builders_claude_code import a_short_session
 from tests.builders_import import Machine, counts
 from tests.file_events import deaths_of
+from tests.modes import bound_by_modes
 
 
 @pytest.fixture
@@ -44,6 +48,112 @@ def test_lost_source_bytes_are_named_and_kept_again_from_the_source(machine: Mac
     assert counts(machine.bring_in()) == (0, 0, 1, 0)
     (path,) = machine.claude.rglob("*.jsonl")
     assert machine.source_of(path) == [path.read_bytes()]
+
+
+def emptied(data: bytes) -> bytes:
+    return b""
+
+
+def blanked(data: bytes) -> bytes:
+    return bytes(len(data))
+
+
+def scrambled(data: bytes) -> bytes:
+    return b"\x5a\x13" * len(data)
+
+
+def cut_short(data: bytes) -> bytes:
+    return data[:-7]
+
+
+def flipped(data: bytes) -> bytes:
+    at = len(data) * 3 // 4
+    return data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1 :]
+
+
+DAMAGES = pytest.mark.parametrize("damage", [emptied, blanked, scrambled, cut_short, flipped])
+
+
+@DAMAGES
+def test_damaged_source_bytes_are_a_finding_and_kept_again_from_the_source(
+    machine: Machine, damage: Callable[[bytes], bytes]
+) -> None:
+    (blob,) = (machine.folder / "data" / "blobs").rglob("*.zst")
+    damaged = damage(blob.read_bytes())
+    blob.write_bytes(damaged)
+    (finding,) = findings(machine)
+    assert (finding.path, "damaged" in finding.what) == (str(blob), True)
+    assert blob.read_bytes() == damaged
+    (finding,) = findings(machine, fix=True)
+    assert finding.done == "removed; the next import keeps these bytes again"
+    assert findings(machine) == []
+    machine.bring_in()
+    (path,) = machine.claude.rglob("*.jsonl")
+    assert machine.source_of(path) == [path.read_bytes()]
+    assert findings(machine) == []
+
+
+def test_damaged_source_bytes_stay_where_nothing_could_bring_them_again_and_go_with_a_purge(
+    machine: Machine,
+) -> None:
+    (blob,) = (machine.folder / "data" / "blobs").rglob("*.zst")
+    blob.write_bytes(cut_short(blob.read_bytes()))
+    (path,) = machine.claude.rglob("*.jsonl")
+    path.unlink()
+    for fix in (True, False):
+        (finding,) = findings(machine, fix=fix)
+        assert (finding.done, "no longer there" in finding.what) == ("", True)
+    thread_id = machine.thread().id
+    assert f"raddle purge {thread_id}" in findings(machine)[0].what
+    with machine.stores() as stores:
+        assert purge_thread(stores, thread_id) == 1
+    assert findings(machine) == []
+
+
+def test_a_damaged_attachment_is_named_and_left(machine: Machine) -> None:
+    with machine.stores() as stores:
+        sha256 = stores.blobs.put(b"the bytes of a picture")
+    blob = machine.folder / "data" / "blobs" / sha256[:2] / sha256
+    blob.write_bytes(b"the bytes of a pict")
+    for fix in (True, False):
+        (finding,) = findings(machine, fix=fix)
+        assert (finding.path, finding.done, "damaged" in finding.what) == (str(blob), "", True)
+    assert blob.exists()
+
+
+def test_a_damaged_blob_keeps_the_doctor_from_nothing_else(machine: Machine) -> None:
+    (blob,) = (machine.folder / "data" / "blobs").rglob("*.zst")
+    blob.write_bytes(b"")
+    thread_id = machine.thread().id
+    (machine.folder / "data" / "threads" / f"{thread_id}.journal").write_bytes(b'{"half')
+    assert len(findings(machine, fix=True)) == 2
+    assert findings(machine) == []
+
+
+def test_a_blob_or_a_folder_of_them_that_nobody_may_read_is_a_finding_and_stays(machine: Machine) -> None:
+    (blob,) = (machine.folder / "data" / "blobs").rglob("*.zst")
+
+    def look() -> None:
+        (finding,) = findings(machine, fix=True)
+        assert "permission denied" in finding.what
+
+    for path in (blob, blob.parent):
+        path.chmod(0)
+        bound_by_modes(look)
+        path.chmod(0o700)
+    assert findings(machine) == []
+
+
+def test_a_ledger_that_was_set_aside_is_named_until_it_goes(machine: Machine) -> None:
+    ledger = machine.folder / "data" / "import-ledger.sqlite3"
+    ledger.write_bytes(b"not a database" * 500)
+    machine.bring_in()
+    kept = ledger.with_name("import-ledger.sqlite3.broken-1")
+    (finding,) = findings(machine)
+    assert finding.path == str(kept)
+    assert "purge" in finding.done
+    kept.unlink()
+    assert findings(machine) == []
 
 
 def test_a_purge_that_died_at_its_very_end_is_named_and_finished(machine: Machine) -> None:
@@ -104,6 +214,25 @@ def test_what_a_killed_import_left_half_made_goes_at_once(tmp_path: Path, how: s
         assert list((machine.folder / "data").rglob(".raddle-*.tmp")) == []
         shutil.rmtree(machine.folder / "data")
     assert left
+
+
+@pytest.mark.parametrize("how", ["doctor", "import", "purge"])
+def test_the_copy_of_a_database_that_a_killed_import_left_goes(machine: Machine, how: str) -> None:
+    cache, thread_id = machine.folder / "cache", machine.thread().id
+    cache.mkdir(exist_ok=True)
+    left, held = new_temporary_folder(cache)
+    (left / "copy.db").write_bytes(b"marimba")
+    assert findings(machine) == [], "somebody reads it"
+    os.close(held)
+    assert [finding.path for finding in findings(machine)] == [str(left)]
+    if how == "import":
+        machine.bring_in()
+    elif how == "doctor":
+        assert findings(machine, fix=True)[0].done == "removed"
+    else:
+        with machine.stores() as stores:
+            purge_thread(stores, thread_id)
+    assert not left.exists()
 
 
 def test_an_index_built_anew_holds_what_the_import_put_there(machine: Machine) -> None:

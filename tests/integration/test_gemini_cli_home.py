@@ -199,3 +199,49 @@ def test_the_programs_own_variable_says_where_it_lies(machine: GeminiMachine, tm
     machine.variables = {"GEMINI_CLI_HOME": str(elsewhere.home)}
     machine.bring_in()
     assert "The relay is open." in machine.texts()
+
+
+LATE = b"\0" * (1 << 17)
+"""So much damage in front that the first bytes do not tell whose file it is."""
+
+
+def test_a_session_whose_records_alone_tell_whose_it_is_is_read_as_that(
+    machine: GeminiMachine, tmp_path: Path
+) -> None:
+    path, whole = tmp_path / "saved.jsonl", a_short_session()
+    path.write_bytes(LATE + b"".join(line + b"\n" for line in whole.lines[:3]))
+    report = machine.bring_in(str(path))
+    assert (set(report.agents), report.threads, report.unread) == ({"gemini-cli"}, 1, [])
+    assert reasons(report) == ["NUL bytes"]
+    before = machine.texts()
+    path.write_bytes(LATE + whole.data)
+    assert set(machine.bring_in(str(path)).agents) == {"gemini-cli"}
+    assert len(machine.texts()) > len(before)
+    assert machine.source_of(path) == [LATE + whole.data]
+    assert machine.bring_in(str(path)).agents["gemini-cli"].unchanged == 1
+    assert machine.orphans() == set()
+
+
+def test_a_session_without_its_header_is_still_known(machine: GeminiMachine, tmp_path: Path) -> None:
+    path = tmp_path / "saved.jsonl"
+    path.write_bytes(b"".join(line + b"\n" for line in a_short_session().lines[1:]))
+    assert machine.bring_in(str(path)).agents["gemini-cli"].new == 1
+
+
+def test_a_session_that_is_known_late_is_read_by_its_own_only_where_that_is_wanted(
+    machine: GeminiMachine,
+) -> None:
+    machine.file("aaaa.jsonl").write_bytes(LATE + a_short_session().data)
+    report = machine.bring_in("claude-code")
+    assert reasons(report) == ["this is a session of gemini-cli, not of Claude Code: not read here"]
+    assert (machine.threads(), machine.orphans()) == ([], set())
+
+
+def test_a_rule_holds_for_a_session_that_is_known_late(machine: GeminiMachine, tmp_path: Path) -> None:
+    path = tmp_path / "saved.jsonl"
+    path.write_bytes(LATE + a_short_session().data)
+    machine.configure('[import]\nexclude = ["/home/dev/src/kiln"]\n')
+    for _ in range(2):
+        report = machine.bring_in(str(path))
+        assert [one.path for one in report.left_out] == [str(path)]
+        assert (machine.threads(), machine.orphans(), report.unread) == ([], set(), [])

@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import signal
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from raddle.adapters.local_store.thread_spool import ThreadSpool
 from raddle.model.errors import NotFound, StorageError
 from raddle.wiring.import_lock import import_lock
 from raddle.wiring.importing import import_sessions
+from tests.builders_chatgpt import a_short_conversation, export_of
 from tests.builders_claude_code import (
     OTHER_SESSION,
     SESSION,
@@ -357,3 +359,57 @@ class TestDisksAndProcesses:
             child = start_child(lambda: os._exit(len(machine.finds("relay"))))
             child.join()
         assert child.exitcode == 1
+
+
+class TestNamedPaths:
+    """What a person named and got nothing from is told as such, each time."""
+
+    @pytest.mark.parametrize(
+        ("name", "data"),
+        [
+            ("nul.jsonl", b"\0" * 500),
+            ("cut.jsonl", b'{"type":"user","message":{"role":"us'),
+            ("notes.txt", b"hello"),
+            ("other.zip", b"PK\x03\x04" + b"x" * 100),
+            ("cut.db", b"SQLite format 3\0" + b"x" * 100),
+        ],
+    )
+    def test_a_path_from_which_nothing_can_be_read_is_named(
+        self, machine: Machine, tmp_path: Path, name: str, data: bytes
+    ) -> None:
+        path, good = tmp_path / "given" / name, tmp_path / "good" / "talk.jsonl"
+        write(path, data)
+        write(good, a_short_session().data)
+        for _ in range(2):
+            report = machine.bring_in(str(good), str(path))
+            assert report.unread == [str(path)]
+            assert [problem.path for problem in report.problems] == [str(path)]
+
+    def test_a_zip_that_is_encrypted_is_named(self, machine: Machine, tmp_path: Path) -> None:
+        path = tmp_path / "export.zip"
+        with zipfile.ZipFile(path, "w") as file:
+            file.writestr("conversations.json", b"[]")
+        data = bytearray(path.read_bytes())
+        for sign, at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+            data[data.index(sign) + at] |= 1
+        path.write_bytes(data)
+        report = machine.bring_in(str(path))
+        assert (report.unread, len(report.problems)) == ([str(path)], 1)
+
+    def test_a_path_that_was_read_in_part_or_kept_away_is_not(self, machine: Machine, tmp_path: Path) -> None:
+        folder, kept_away = tmp_path / "given", tmp_path / "secret" / "talk.jsonl"
+        write(folder / "talk.jsonl", b"}{\n" + a_short_session().data)
+        write(folder / "bad.jsonl", b"}{\n")
+        write(kept_away, b"}{\n")
+        machine.configure(f'[import]\nexclude = ["{kept_away.parent}/**"]\n')
+        for _ in range(2):
+            report = machine.bring_in(str(folder), str(folder / "talk.jsonl"), str(kept_away))
+            assert (report.unread, len(report.left_out)) == ([], 1)
+
+    def test_a_path_that_was_read_and_is_damaged_now_is_named(self, machine: Machine, tmp_path: Path) -> None:
+        path = tmp_path / "export.zip"
+        with zipfile.ZipFile(path, "w") as file:
+            file.writestr("conversations.json", export_of(a_short_conversation()))
+        assert machine.bring_in(str(path)).unread == []
+        path.write_bytes(path.read_bytes()[:60])
+        assert machine.bring_in(str(path)).unread == [str(path)]

@@ -161,6 +161,27 @@ def test_a_purge_mends_a_damaged_ledger_and_is_remembered(machine: Machine) -> N
     assert thread_id not in everything(machine)
 
 
+@pytest.mark.parametrize("meets", ["import", "purge"])
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_purge_leaves_no_ledger_that_was_set_aside(machine: Machine, meets: str, *, is_whole: bool) -> None:
+    machine.bring_in()
+    ledger, thread_id = ledger_of(machine), machine.threads()[0].id
+    ledger.write_bytes(b"glockenspiel" * 1000)
+    ledger.with_name(ledger.name + "-journal").write_bytes(b"glockenspiel" * 100)
+    if meets == "import":
+        machine.bring_in()
+        assert b"glockenspiel" in machine.everything_stored()
+    with machine.stores() as stores:
+        if is_whole:
+            purge_thread(stores, thread_id)
+        else:
+            with stores.threads.edit(thread_id) as editor:
+                editor.undo()
+            purge_removed(stores, thread_id)
+    assert b"glockenspiel" not in machine.everything_stored()
+    assert [path.name for path in ledger.parent.iterdir() if "broken" in path.name] == []
+
+
 def test_the_import_says_so_where_lines_of_the_purge_marks_cannot_be_read(machine: Machine) -> None:
     machine.bring_in()
     marks = machine.folder / "data" / "purged.txt"

@@ -305,3 +305,20 @@ def test_words_of_many_titles_do_not_make_a_search_slow_or_wrong(index: SearchIn
         index.put(a_thread(number, title=title), [says(1, user=rest if number % 2 else rest[:-1])])
     # The even ones lack the last letter of a word.
     assert index.search(" ".join(animals), limit=300).total_threads == 128
+
+
+def test_what_is_costly_is_asked_for_once_however_titles_and_texts_share_the_words(
+    index: SearchIndex,
+) -> None:
+    words = ("alpha", "beta", "gamma", "delta", "epsilon")
+    for number in range(1 << len(words)):
+        title = " ".join(word for at, word in enumerate(words) if number >> at & 1)
+        said = [says(0, user="a b g d e"), says(1, user=" ".join(words), output="x " * 5)]
+        index.put(a_thread(number, title=title), said)
+    asked: list[str] = []
+    index._database.sql.set_trace_callback(asked.append)
+    answer = index.search("al* be* ga* de* ep*", limit=50)
+    index._database.sql.set_trace_callback(None)
+    assert (answer.total_threads, len(answer.hits)) == (32, 32)
+    costly = [one for one in asked if "words MATCH" in one or "said MATCH" in one]
+    assert 0 < len(costly) < 25, "not one for each of the 31 combinations"

@@ -127,6 +127,31 @@ def test_a_title_changed_in_a_text_editor_is_an_edit(tmp_path: Path) -> None:
     assert equal(store.load(thread_id), seen)
 
 
+@pytest.mark.parametrize("is_folded", [False, True])
+@pytest.mark.parametrize("by_hand", ["AAAA", "zzzz"])
+def test_words_changed_by_hand_are_taken_and_the_good_file_put_back_brings_the_good_ones_back(
+    tmp_path: Path, by_hand: str, *, is_folded: bool
+) -> None:
+    store = a_store(tmp_path)
+    thread_id = begin(store, "hello", "good")
+    store.append(thread_id, "user", "more")
+    if is_folded:
+        store.fold(thread_id)
+    else:
+        store.load(thread_id)
+    file = files_in(tmp_path, thread_id).json
+    good = file.read_bytes()
+    for words, data in ((by_hand, good.replace(b'"good"', f'"{by_hand}"'.encode())), ("good", good)) * 2:
+        file.write_bytes(data)
+        assert texts(store.load(thread_id).messages)[:3] == ["hello", words, "more"]
+        assert texts(a_store(tmp_path).load(thread_id).messages)[:3] == ["hello", words, "more"]
+        assert words in plain_of(file)["conversation"]["messages"][1]["content"]
+        if is_folded:
+            store.append(thread_id, "user", "goes on")
+            store.fold(thread_id)
+    assert texts(store.load(thread_id).messages) == ["hello", "good", "more", *["goes on"] * (4 * is_folded)]
+
+
 @pytest.mark.parametrize("is_renamed", [False, True])
 def test_a_rewrite_of_a_long_thread_before_its_first_fold_loses_no_turn(
     tmp_path: Path, *, is_renamed: bool

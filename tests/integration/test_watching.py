@@ -187,6 +187,18 @@ def test_an_agent_that_is_installed_while_it_watches_is_followed_too(tmp_path: P
         watcher.until(lambda: bool(machine.finds('"and on"')))
 
 
+def test_a_folder_that_is_made_anew_is_followed_again_at_once(machine: Machine) -> None:
+    path = machine.keep(a_short_session())
+    with watching(machine) as watcher:
+        machine.claude.rename(machine.claude.with_name("moved away"))
+        machine.keep(a_short_session())
+        for word in ("first", "second"):
+            more = ClaudeSession(path.stem, start=1_800_000_000_000_000)
+            more.user(word, uuid=f"{len(word):08d}-0000-4000-8000-000000000000")
+            add(path, more.data)
+            watcher.until(lambda word=word: bool(machine.finds(f'"{word}"')))  # type: ignore[misc]
+
+
 def test_only_what_was_asked_for_is_followed(machine: Machine, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

@@ -188,6 +188,26 @@ def test_the_index_finds_exactly_what_reading_everything_finds(
         assert index.verify() == []
 
 
+prefixes = st.builds(
+    lambda atom, sign: f"{sign}{atom[:2]}*", st.sampled_from(ATOMS), st.sampled_from(["", "", "-"])
+)
+
+
+@given(
+    stores(),
+    st.lists(st.lists(prefixes | terms(), min_size=2, max_size=5).map(" ".join), min_size=1, max_size=4),
+    st.sampled_from([0, search_rows.FEW_SLOTS]),
+)
+def test_it_finds_the_same_where_many_terms_stand_in_headers_and_texts(
+    store: list[Stored], asked: list[str], few_slots: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patched, an_index(store) as index:
+        patched.setattr(search_clauses, "_FEW_COSTLY", 0)
+        patched.setattr(search_lookup, "FEW_SLOTS", few_slots)
+        for query in asked:
+            assert found_by(index, query) == found_by_reading(store, query), query
+
+
 @given(stores(), some_queries)
 def test_it_finds_the_same_where_hits_are_too_many_to_list(store: list[Stored], asked: list[str]) -> None:
     with pytest.MonkeyPatch.context() as patched, an_index(store) as index:

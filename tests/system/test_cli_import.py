@@ -180,3 +180,58 @@ def test_a_signal_that_is_ignored_stays_ignored(large: Machine) -> None:
     os.killpg(child.pid, signal.SIGHUP)
     out, _ = child.communicate(timeout=60)
     assert (child.returncode, b"40 new threads" in out) == (0, True)
+
+
+def test_a_path_from_which_nothing_can_be_read_is_told_and_ends_with_3(
+    machine: Machine, tmp_path: Path
+) -> None:
+    path = tmp_path / "saved.jsonl"
+    path.write_bytes(b"}{\n")
+    for _ in range(2):
+        answer = raddle("import", str(path))
+        assert answer.code == 3
+        told, *error = answer.err.splitlines()
+        assert told.endswith("saved.jsonl:1: not a record")
+        assert error[0].startswith("error: no session that can be read at ")
+    assert raddle("import", str(path), "--json").code == 3
+    path.write_bytes(path.read_bytes() + a_short_session().data)
+    assert raddle("import", str(path)).code == 0
+
+
+def test_what_was_found_and_not_looked_into_does_not_read_as_nothing_there(machine: Machine) -> None:
+    machine.keep(a_short_session())
+    answer = done("import", "--since", "2099-01-01")
+    assert answer.lines == ["nothing was imported: 1 session older than --since"]
+    done("import")
+    with machine.stores() as stores:
+        (thread_id,) = stores.threads.ids()
+    done("purge", thread_id, "--yes")
+    assert done("import").lines == ["nothing was imported: 1 session purged here (--revive brings back)"]
+
+
+@pytest.mark.parametrize("other", [["--since", "7d"], ["--revive"], ["--dry-run"]])
+def test_to_follow_goes_with_nothing_that_is_done_once(machine: Machine, other: list[str]) -> None:
+    answer = raddle("import", "--watch", *other)
+    assert answer.code == 2
+    assert "--watch goes with none" in answer.err
+
+
+def test_who_follows_is_told_what_came_and_is_stopped_in_order(machine: Machine) -> None:
+    talk = a_short_session()
+    path = machine.keep(talk)
+    with subprocess.Popen(
+        [*PROGRAM, "import", "--watch"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as child:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        told = [child.stdout.readline() for _ in range(3)]
+        assert b"claude-code" in told[1]
+        assert b"following" in child.stderr.readline()
+        more = ClaudeSession(path.stem, start=1_800_000_000_000_000)
+        more.user("and on", uuid="0b0b0b0b-0000-4000-8000-000000000000")
+        with path.open("ab") as file:
+            file.write(more.data)
+        assert child.stdout.readline() == b"claude-code: 1 message\n"
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(20) == 128 + signal.SIGTERM
+        assert child.stderr.read().startswith(b"stopped: ")

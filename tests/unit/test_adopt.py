@@ -6,9 +6,11 @@ import json
 from typing import Any
 
 from raddle.actions.exporting.loom import to_loom
-from raddle.model.threads.adopt import adopt, first_sight, migrated_messages, open_file
-from raddle.model.threads.codec import decode_file, encode_thread
+from raddle.model.threads.adopt import adopt, first_sight, migrated_messages, open_file, with_new_words
+from raddle.model.threads.codec import Decoded, decode_file, encode_thread
+from raddle.model.threads.delta import Delta
 from raddle.model.threads.edits import Editor
+from raddle.model.threads.message import changed
 from raddle.model.threads.thread import Thread, diff, merge
 from tests.builders import NOON, SECOND, THREAD_ID, WoundClock, a_line, a_message, a_thread, an_author, texts
 
@@ -69,6 +71,16 @@ LOOM_MESSAGES: list[dict[str, Any]] = [
 
 def opened(plain: Any, known: Thread | None = None, clock: WoundClock | None = None) -> Thread:
     return open_file(decode_file(json.dumps(plain).encode()), known, an_author(clock=clock))
+
+
+def decoded(plain: Any) -> Decoded:
+    return decode_file(json.dumps(plain).encode())
+
+
+def merged(thread: Thread, news: Delta) -> list[str]:
+    again = thread.copy()
+    again.join(news)
+    return texts(again.messages)
 
 
 def as_the_seed_writes(thread: Thread) -> dict[str, Any]:
@@ -287,6 +299,31 @@ class TestEditedByHand:
         plain["cwd"] = "/elsewhere"
         plain["pending_jobs"][0]["parent_id"] = None
         assert opened(plain, thread).pending_jobs == thread.pending_jobs
+
+    def test_changed_words_are_a_later_form_whichever_sorts_first(self) -> None:
+        for words in ("A", "zzz"):
+            thread, plain = self.edited()
+            plain["conversation"]["messages"][0]["content"] = words
+            news = with_new_words(thread, decoded(plain))
+            assert merged(thread, news) == [words]
+            thread.join(news)
+            assert with_new_words(thread, decoded(plain)).is_empty
+
+    def test_words_put_back_win_over_the_edit_and_older_forms_over_nothing(self) -> None:
+        thread, good = self.edited()
+        bad = json.loads(json.dumps(good))
+        bad["conversation"]["messages"][0]["content"] = "bad"
+        thread.join(with_new_words(thread, decoded(bad)))
+        thread.join(with_new_words(thread, decoded(good)))
+        assert texts(thread.messages) == ["one"]
+        assert with_new_words(thread, decoded(good)).is_empty
+        grown = a_thread(changed(a_line("one")[0], content="one and more", rev=1))
+        assert with_new_words(grown, decoded(good)).is_empty
+
+    def test_a_purged_message_gets_no_words_back(self) -> None:
+        thread, plain = self.edited()
+        stub = a_thread(thread.messages[0].purged())
+        assert with_new_words(stub, decoded(plain)).is_empty
 
     def test_an_unedited_file_is_taken_as_it_is(self) -> None:
         thread, plain = self.edited()

@@ -15,9 +15,10 @@ from markdown_it.token import Token
 
 from raddle.actions.exporting.markdown import to_markdown
 from raddle.actions.exporting.markdown_text import code, contained, fenced, html, inline
-from raddle.actions.exporting.registry import FORMS, form_named
-from raddle.actions.exporting.text import printable, to_text
+from raddle.actions.exporting.registry import FORMS, Export, form_named
+from raddle.actions.exporting.text import to_text
 from raddle.actions.exporting.transcript import transcript_of
+from raddle.actions.exporting.wording import printable
 from raddle.model.clock import format_time
 from raddle.model.errors import InvalidInput, NotFound
 from raddle.model.threads.codec import decode_file, encode_thread
@@ -420,3 +421,10 @@ class TestForms:
         with pytest.raises(InvalidInput) as told:
             form_named("docx")
         assert "markdown" in told.value.hint
+
+
+@pytest.mark.parametrize("export", [to_markdown, to_text])
+def test_a_transcript_cannot_steer_the_terminal_that_shows_it(export: Export) -> None:
+    said = export(a_thread(a_message("m1", "x \x1b]0;owned\x07 y \x9b31m"), title="\x1b[2J"), None).decode()
+    assert not set(said) & {"\x1b", "\x07", "\x9b"}
+    assert "owned" in said

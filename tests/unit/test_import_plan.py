@@ -12,6 +12,7 @@ from raddle.actions.importing.run_plan import (
     PURGED,
     FileProblem,
     LeftOut,
+    PassedOver,
     Plan,
     SourceEntry,
     SourceFile,
@@ -223,3 +224,13 @@ def test_the_order_of_finding_does_not_matter(order: list[int], seen: int) -> No
     assert plan.unchanged == expected.unchanged
     read = [path for session in paths(plan) for path in session]
     assert sorted(read) == sorted(file.path for file in files if file.path not in before)
+
+
+def test_what_was_found_and_not_looked_into_is_counted_by_the_reason() -> None:
+    old, gone = a_file("/old.jsonl", "old", mtime_ns=1_000), a_file("/gone.jsonl", "gone", mtime_ns=9_000_000)
+    empty = a_file("/empty.jsonl", "empty", mtime_ns=9_000_000)
+    before = known(an_entry(gone), an_entry(empty, thread_id=""))
+    plan = plan_import([old, gone, empty], before, NO_RULES, purged={"T-1"}, since=5_000)
+    assert plan.passed_over == PassedOver(older=1, purged=1, empty=1)
+    grown = plan_import([a_file("/gone.jsonl", "gone", size=120)], before, NO_RULES, purged={"T-1"})
+    assert (grown.passed_over, len(grown.left_out)) == (PassedOver(), 1)

@@ -382,3 +382,22 @@ class TestDamage:
         assert disk.kept == {}
         assert disk.entries[path].read_to == 0
         assert disk.read() == []
+
+    def test_a_long_line_without_a_session_around_it_is_not_said_to_be_kept(self, disk: MemoryDisk) -> None:
+        disk.longest = 1_000
+        for data, told_as in (
+            (b"x" * 1_001 + b"\n", "1,001 bytes is"),
+            (b"x" * 2_000, "2,000 bytes so far is"),
+        ):
+            disk.put(MAIN, data)
+            (told,) = disk.read()
+            reason = f"a line of {told_as} too long to read, and not kept"
+            assert [problem.reason for problem in told.files[0].problems] == [reason]
+            assert disk.kept == {}
+
+    def test_a_file_that_turned_into_another_agents_is_told_as_that(self, disk: MemoryDisk) -> None:
+        disk.put(MAIN, a_short_session().data)
+        disk.read()
+        disk.put(MAIN, b'{"type":"session_meta","payload":{"id":"x","cwd":"/w"}}\n')
+        (told,) = disk.read()
+        assert (told.other_agent, bool(told.thread_id)) == ("codex", True)

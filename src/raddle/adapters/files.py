@@ -170,6 +170,25 @@ class NewFile:
         self.discard()
 
 
+def new_temporary_folder(parent: Path) -> tuple[Path, int]:
+    """A private folder under a temporary name in `parent`, and the descriptor that holds it until it is closed.
+
+    What is held has somebody who uses it; what a killed process left is swept like a file (`temporaries.py`).
+    """
+    try:
+        while True:
+            path = parent / f"{TEMPORARY_PREFIX}{os.urandom(8).hex()}{TEMPORARY_SUFFIX}"
+            path.mkdir(mode=_PRIVATE_FOLDER)
+            with contextlib.suppress(FileNotFoundError):
+                fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                _claim(fd)
+                if path.exists():
+                    return path, fd
+                os.close(fd)
+    except OSError as error:
+        raise storage_error(error, parent, "write in") from error
+
+
 class FileBatch:
     """Many files written together: each is put in place whole, and the disk is waited for once, not for each.
 

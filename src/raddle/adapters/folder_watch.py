@@ -57,4 +57,6 @@ def changes_below(folders: Sequence[Path], stop: Stop, *, wait_ms: int) -> Itera
         ):
             yield {path for _, path in batch}
     except OSError as error:
-        raise NoFileEvents(f"the system gives no file events: {error}", "the folders are looked at instead") from error
+        raise NoFileEvents(
+            f"the system gives no file events: {error}", "the folders are looked at instead"
+        ) from error

@@ -46,10 +46,14 @@ def sweep_temporaries(folder: Path, *, older_than_seconds: int = 3600, clock: Cl
 
 
 def remove_temporary(path: Path) -> bool:
-    """Remove an abandoned temporary file; False where it is gone, or somebody's after all."""
+    """Remove an abandoned temporary file, or folder; False where it is gone, or somebody's after all."""
     try:
         with _held(path) as is_nobodys:
-            if is_nobodys:
+            if is_nobodys and path.is_dir():
+                import shutil  # noqa: PLC0415  # seldom needed, and no command should wait for it
+
+                shutil.rmtree(path)
+            elif is_nobodys:
                 path.unlink()
             return is_nobodys
     except FileNotFoundError:

@@ -183,11 +183,13 @@ class Stores:
     def rules(self) -> Rules:
         """What the config leaves out or makes private."""
         from raddle.actions.importing.rules import Rules  # noqa: PLC0415
+        from raddle.adapters.path_names import PathNames, glob_names  # noqa: PLC0415
 
         return Rules(
-            exclude=_with_real_paths(self.config.import_exclude),
-            private_workspaces=_with_real_paths(self.config.private_workspaces),
+            exclude=glob_names(self.config.import_exclude),
+            private_workspaces=glob_names(self.config.private_workspaces),
             private_remotes=self.config.private_remotes,
+            names_of=PathNames(),
         )
 
     def mark_dirty(self, thread_id: str) -> None:
@@ -297,18 +299,20 @@ class Stores:
     def place(self) -> Place:
         """The workspace that the process stands in, with its git facts and the rules that hold there."""
         from raddle.adapters.git import read_git  # noqa: PLC0415
+        from raddle.adapters.path_names import without_detours  # noqa: PLC0415
 
-        cwd = _current_folder()
-        workspace = self.config.workspace or cwd
-        git = read_git(workspace)
-        root = git.root if git is not None and git.root and self.config.workspace is None else str(workspace)
+        cwd, named = _current_folder(), self.config.workspace
+        git = read_git(named or cwd)
+        repository = git.root if git is not None else None
+        root = without_detours(str(named)) if named is not None else repository or str(cwd)
+        rules, places = self.rules, (str(named or cwd), root, repository, str(cwd))
         return Place(
             cwd=_as_text(str(cwd)),
             workspace_root=_as_text(root),
             client_version=__version__,
             git=git,
-            is_private=self.rules.makes_private(root, git.remote if git is not None else None)
-            or self.rules.makes_private(str(cwd), None),
+            is_private=rules.makes_private(None, git.remote if git is not None else None)
+            or any(rules.makes_private(place, None) for place in dict.fromkeys(places)),
         )
 
 
@@ -329,18 +333,6 @@ def _shared(one: str, other: str) -> int:
     return next(
         (at for at, (left, right) in enumerate(zip(one, other, strict=False)) if left != right), len(one)
     )
-
-
-def _with_real_paths(globs: Iterable[str]) -> tuple[str, ...]:
-    """The globs, and what each is once its links are followed: a process is told its real folder only."""
-    both: dict[str, None] = {}
-    for glob in globs:
-        both[glob] = None
-        plain = glob[: min((at for at in map(glob.find, "*?[") if at >= 0), default=len(glob))]
-        folder = plain[: plain.rfind("/")] if len(plain) < len(glob) else plain
-        if folder.startswith("/"):
-            both[os.path.realpath(folder) + glob[len(folder) :]] = None
-    return tuple(both)
 
 
 def _current_folder() -> Path:

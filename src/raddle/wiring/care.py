@@ -5,11 +5,15 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 
 import msgspec
 
+from raddle.actions.importing.collection import SEPARATOR
 from raddle.actions.ports import Finding
 from raddle.adapters.local_store.doctor import Beside, examine
+from raddle.adapters.local_store.import_ledger_damage import ledgers_set_aside
+from raddle.adapters.local_store.quarantine import reason_of
 from raddle.adapters.local_store.search_index import SearchIndex
 from raddle.adapters.local_store.thread_files import ThreadFiles
 from raddle.adapters.locks import LockFiles
@@ -41,6 +45,8 @@ def check(stores: Stores, *, fix: bool) -> list[Finding]:
         beside=_beside(stores, fix=fix),
     )
     findings.extend(_wrong_sources(stores, fix=fix))
+    findings.extend(_ledgers_set_aside(stores))
+    findings.extend(_wrong_blobs(stores, fix=fix))
     try:
         problems = [Finding(path=str(stores.paths.search_index), what=what) for what in stores.index.verify()]
         findings.extend(problems or _wrong_index(stores, listed, fix=fix))
@@ -110,13 +116,94 @@ def _wrong_sources(stores: Stores, *, fix: bool) -> Iterator[Finding]:
         finish = functools.partial(finish_purge, stores, thread_id)
         yield _tried(finding, finish, "finished") if fix else finding
     for sha256, thread_id in kept.items():
-        if thread_id not in unfinished and stores.blobs.size(sha256) is None:
+        if thread_id not in unfinished and not _lies_there(stores, sha256):
             finding = Finding(
                 path=str(stores.paths.blob_file(sha256)), what=f"source bytes of {thread_id} are gone"
             )
             forget = functools.partial(stores.ledger.forget_blob, sha256)
             done = "the next import keeps them again, where the source is still there"
             yield _tried(finding, forget, done) if fix else finding
+
+
+def _lies_there(stores: Stores, sha256: str) -> bool:
+    try:
+        return stores.blobs.stored_size(sha256) is not None
+    except StorageError:  # nobody may look: `_wrong_blobs` says so
+        return True
+
+
+def _ledgers_set_aside(stores: Stores) -> Iterator[Finding]:
+    for kept in ledgers_set_aside(stores.paths):
+        reason = reason_of(stores.paths, kept)
+        yield Finding(
+            path=str(kept),
+            what=f"was set aside: {reason}" if reason else "was set aside",
+            done="what could be read of it is in the new ledger; it may hold words of threads: remove it, "
+            "or leave that to the next `raddle purge`",
+        )
+
+
+def _wrong_blobs(stores: Stores, *, fix: bool) -> Iterator[Finding]:
+    """Blobs of which not every byte is as its name says: each is read to its end."""
+    try:
+        ids = list(stores.blobs.ids())
+    except StorageError as error:
+        yield Finding(path=str(stores.paths.blobs_dir), what=error.message)
+        return
+    for sha256 in ids:
+        try:
+            is_damaged = not stores.blobs.is_whole(sha256) and _lies_there(stores, sha256)
+        except StorageError as error:
+            yield Finding(path=str(stores.paths.blob_file(sha256)), what=error.message)
+            continue
+        if is_damaged:
+            yield _damaged_blob(stores, sha256, fix=fix)
+
+
+def _damaged_blob(stores: Stores, sha256: str, *, fix: bool) -> Finding:
+    """Taken away only where the next import brings it again: elsewhere the good part is all that is left."""
+    path = next(
+        (path for path in stores.blobs.paths_of(sha256) if path.exists()), stores.paths.blob_file(sha256)
+    )
+    finding = Finding(path=str(path), what="is damaged: its bytes are not those of its name")
+    try:
+        sources = stores.ledger.paths_of_blob(sha256)
+        holders = stores.ledger.holders_of(sha256)
+    except (StorageError, FormatError) as error:
+        return msgspec.structs.replace(finding, failed=error.message) if fix else finding
+    if not sources:
+        return _with_advice(
+            finding, "put it back from a backup; until then what is attached there is missing"
+        )
+    if not all(map(_is_there, sources)):
+        purge = ", ".join(f"`raddle purge {holder}`" for holder in holders)
+        return _with_advice(
+            finding,
+            "it holds source bytes, and their source is no longer there: put it back from a backup "
+            f"({purge} removes it with its thread)",
+        )
+    drop = functools.partial(_drop_damaged, stores, sha256)
+    return _tried(finding, drop, "removed; the next import keeps these bytes again") if fix else finding
+
+
+def _drop_damaged(stores: Stores, sha256: str) -> None:
+    """No import runs meanwhile: one may just have put whole bytes there."""
+    with import_lock(stores, wait_seconds=0):
+        if not stores.blobs.is_whole(sha256):
+            stores.blobs.delete(sha256)  # first: what is gone and not forgotten yet is found again
+            stores.ledger.forget_blob(sha256)
+
+
+def _is_there(source: str) -> bool:
+    """Is the file there that the source is, or is kept in?"""
+    try:
+        return Path(source).exists() or Path(source.rpartition(SEPARATOR)[0] or source).exists()
+    except (OSError, ValueError):
+        return False
+
+
+def _with_advice(finding: Finding, advice: str) -> Finding:
+    return msgspec.structs.replace(finding, what=f"{finding.what}; {advice}")
 
 
 def _wrong_index(stores: Stores, listed: Mapping[str, ThreadSummary], *, fix: bool) -> Iterator[Finding]:

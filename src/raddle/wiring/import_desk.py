@@ -20,7 +20,7 @@ from raddle.actions.importing.registry import importer_of
 from raddle.actions.importing.run import Converted
 from raddle.actions.importing.run_plan import FileProblem, SessionPlan, SourceEntry, Task
 from raddle.actions.importing.session import LARGEST_GROWTH_BYTES, read_session
-from raddle.actions.importing.source_reading import Sources
+from raddle.actions.importing.source_reading import Sources, without_bytes
 from raddle.actions.ports import Placed
 from raddle.adapters.agent_homes.collections import open_source
 from raddle.adapters.agent_homes.discovery import name_of
@@ -47,8 +47,11 @@ from raddle.wiring.import_worker import (
     converted_of,
     decode_answer,
     encode_task,
+    given_over,
     left_as_purged,
+    left_to_rules,
     with_context,
+    with_dropped,
 )
 from raddle.wiring.purging import drop_blobs
 from raddle.wiring.thread_file_joins import ThreadFileJoins, join_noted
@@ -60,7 +63,7 @@ SMALL_BYTES = 8 << 20
 class ImportDesk:
     """Reads sessions and stores what they become (the port `Desk` of `run`).
 
-    `known`: the ledger's entries, by path. `revive`: purged threads may come back.
+    `known`: the ledger's entries, by path. `agents`: whose sessions are wanted. `revive`: purged threads may come back.
     """
 
     def __init__(
@@ -69,11 +72,13 @@ class ImportDesk:
         stack: contextlib.ExitStack,
         known: dict[str, SourceEntry],
         *,
+        agents: AbstractSet[str],
         revive: bool,
     ) -> None:
         self._stores = stores
         self._stack = stack
         self._known_entries = known
+        self._agents = frozenset(agents)
         self._threads = ThreadFiles(
             stores.paths, stores.locks, stores.author, changed=self._changed, report=stores.report
         )
@@ -119,6 +124,7 @@ class ImportDesk:
             threads_dir=str(self._stores.paths.threads_dir),
             blobs_dir=str(self._stores.paths.blobs_dir),
             rules=self._stores.rules,
+            agents=self._agents,
             purged=self._purged,
         )
         tasks = (encode_task(self._task(session)) for session in sessions)
@@ -223,6 +229,9 @@ class ImportDesk:
             converted = self._files.join(session)
             self._revive(converted.thread_id)
             return converted
+        return self._join_log(session)
+
+    def _join_log(self, session: SessionPlan, *, is_given_over: bool = False) -> Converted:
         importer = importer_of(session.agent)
         stored = _Stored(self._threads, self._thread_of(session))
         sink = _JoinSink(self._stores.blobs)
@@ -240,6 +249,11 @@ class ImportDesk:
             sink.drop_segment()
         if read.is_too_large:
             return self._in_bulk(session)
+        other = None if is_given_over else given_over(session, read, self._agents)
+        if other is not None:
+            left = left_to_rules(other, read, self._stores.rules)
+            converted = left or with_dropped(self._join_log(other, is_given_over=True), read)
+            return self._kept(converted)
         if read.thread_id in self._purged:
             return self._kept(left_as_purged(importer, session, read, sink.put))
         converted = self._kept(converted_of(importer, session, read))
@@ -283,7 +297,7 @@ class ImportDesk:
         files = converted.files
         if converted.thread_id in self._without_bytes:
             self._dropped.update(file.segment.sha256 for file in files if file.segment is not None)
-            files = tuple(msgspec.structs.replace(file, segment=None) for file in files)
+            files = tuple(without_bytes(file) for file in files)
         return msgspec.structs.replace(converted, files=files, dropped=())
 
     def tidy(self) -> None:

@@ -7,25 +7,27 @@ decides what takes its place.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
-from raddle.actions.importing.importer import Importer, Taken, Write
-from raddle.actions.importing.registry import importer_of
-from raddle.actions.importing.rules import Rules
+from raddle.actions.importing.importer import Importer, NamesWorkspace, SourceName, Taken, Write
+from raddle.actions.importing.registry import agents, importer_of
+from raddle.actions.importing.rules import Rules, workspace_in
 from raddle.actions.importing.run import Converted, mistake
 from raddle.actions.importing.run_plan import PURGED, FileProblem, SessionPlan, Task
 from raddle.actions.importing.session import SessionRead, read_session, without_thread
 from raddle.actions.importing.source_reading import KeepBytes, Sources
 from raddle.adapters.agent_homes.collections import open_source
 from raddle.adapters.agent_homes.discovery import name_of
+from raddle.adapters.agent_homes.source_bytes import first_lines
 from raddle.adapters.blobs.directory import BlobDirectory, BlobWriter
 from raddle.adapters.git import read_remote
 from raddle.adapters.local_store.thread_spool import ThreadSpool
+from raddle.adapters.path_names import normalised
 from raddle.model.errors import RaddleError
 from raddle.model.threads.delta import Delta
 from raddle.model.threads.edits import imported_registers
@@ -39,12 +41,14 @@ ROWS_BYTES = 2 << 20
 
 
 class Setup(Struct, frozen=True, kw_only=True):
-    """What a worker is told once. `run`: names the import. `purged`: threads that stay gone."""
+    """What a worker is told once. `run`: names the import. `agents`: whose sessions are wanted. `purged`: threads
+    that stay gone."""
 
     run: str
     threads_dir: str
     blobs_dir: str
     rules: Rules
+    agents: frozenset[str]
     purged: frozenset[str] = frozenset()
 
 
@@ -198,7 +202,7 @@ def convert_session(setup: Setup, task: bytes, send: Callable[[bytes], None]) ->
     send(encode_answer(answer))
 
 
-def _convert(setup: Setup, task: Task, send: Callable[[bytes], None]) -> Done:
+def _convert(setup: Setup, task: Task, send: Callable[[bytes], None], *, is_given_over: bool = False) -> Done:
     plan = task.plan
     importer = importer_of(plan.agent)
     spool = ThreadSpool(Path(setup.threads_dir))
@@ -213,6 +217,13 @@ def _convert(setup: Setup, task: Task, send: Callable[[bytes], None]) -> Done:
     )
     try:
         read = read_session(importer, plan, sources, sink, links=task.links, lookup=lambda message_id: None)
+        other = None if is_given_over else given_over(plan, read, setup.agents)
+        if other is not None:
+            left = left_to_rules(other, read, setup.rules)
+            if left is not None:
+                return Done(converted=left)
+            done = _convert(setup, Task(plan=other, entries=entries), send, is_given_over=True)
+            return msgspec.structs.replace(done, converted=with_dropped(done.converted, read))
         if read.thread_id in setup.purged:
             return Done(converted=left_as_purged(importer, plan, read, sink.put))
         if plan.is_new and not len(spool):
@@ -225,6 +236,38 @@ def _convert(setup: Setup, task: Task, send: Callable[[bytes], None]) -> Done:
     finally:
         sink.drop_segment()
         spool.close()
+
+
+def given_over(plan: SessionPlan, read: SessionRead, wanted: AbstractSet[str]) -> SessionPlan | None:
+    """The same file for the importer of the agent that wrote it, which only its records told; None where it is not
+    another's, or one that is not `wanted` or not known."""
+    agent = read.other_agent
+    if agent not in wanted or agent not in agents() or len(plan.files) != 1 or plan.files[0].collection:
+        return None
+    file = msgspec.structs.replace(plan.files[0], agent=agent)
+    return msgspec.structs.replace(plan, agent=agent, files=(file,), unplaced=())
+
+
+def left_to_rules(plan: SessionPlan, read: SessionRead, rules: Rules) -> Converted | None:
+    """The session that was given over, where a rule leaves its workspace out, which its own importer finds."""
+    if not rules.exclude:
+        return None
+    importer, (file,) = importer_of(plan.agent), plan.files
+    workspace = workspace_of(importer, name_of(importer, file), first_lines(file.path))
+    reason = rules.leaves_out(file.path, workspace)
+    if not reason:
+        return None
+    return Converted(plan=plan, thread_id="", left_out=reason, dropped=without_thread(read).dropped)
+
+
+def workspace_of(importer: Importer, source: SourceName, lines: Iterable[bytes]) -> str:
+    """The workspace that a log names in its first lines; empty where it names none."""
+    return importer.workspace(source, lines) if isinstance(importer, NamesWorkspace) else workspace_in(lines)
+
+
+def with_dropped(converted: Converted, read: SessionRead) -> Converted:
+    """With the blobs of the reading that took it for another agent's: those that are its own are named by then."""
+    return msgspec.structs.replace(converted, dropped=(*converted.dropped, *without_thread(read).dropped))
 
 
 def left_as_purged(
@@ -258,14 +301,20 @@ def _prepared(
 
 def with_context(registers: tuple[Write, ...], rules: Rules, remotes: Remotes) -> list[Write]:
     """An importer's writes, with what this machine adds: the repository of the workspace, and `is_private` where
-    a rule says so."""
-    writes = list(registers)
+    a rule says so; the workspace without `..` in it."""
+    writes = [
+        (path, n, normalised(value))
+        if path == "workspace_root" and isinstance(value, str)
+        else (path, n, value)
+        for path, n, value in registers
+    ]
+    said = next((value for path, _, value in registers if path == "workspace_root"), None)
     values = {path: (n, value) for path, n, value in writes}
-    n, workspace = values.get("workspace_root", (0, None))
-    remote = values["git_remote_url"][1] if "git_remote_url" in values else remotes.of(workspace)
+    n, _ = values.get("workspace_root", (0, None))
+    remote = values["git_remote_url"][1] if "git_remote_url" in values else remotes.of(said)
     if remote and "git_remote_url" not in values:
         writes.append(("git_remote_url", n, remote))
-    if rules.makes_private(workspace if isinstance(workspace, str) else None, remote):
+    if rules.makes_private(said if isinstance(said, str) else None, remote):
         writes += private_writes(n)
     return writes
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
-from raddle.actions.importing.importer import NamesWorkspace, SourceName
+from raddle.actions.importing.importer import SourceName
 from raddle.actions.importing.registry import IMPORTERS, importer_of
-from raddle.actions.importing.rules import workspace_in
 from raddle.actions.importing.run import ImportReport, Progress, run_import
 from raddle.actions.importing.run_plan import (
     FileProblem,
@@ -26,6 +25,7 @@ from raddle.actions.importing.run_plan import (
 from raddle.actions.importing.thread_files import THREAD_FILES
 from raddle.actions.ports import Finding
 from raddle.adapters.agent_homes.discovery import Agent, Discovery, files_at
+from raddle.adapters.agent_homes.read_only_sqlite import keep_copies_in
 from raddle.adapters.files import make_folder
 from raddle.adapters.temporaries import sweep_temporaries
 from raddle.model.errors import BrokenFormat, InvalidInput, NotFound
@@ -33,6 +33,7 @@ from raddle.model.threads.query_times import parse_moment
 from raddle.wiring import Stores
 from raddle.wiring.import_desk import ImportDesk
 from raddle.wiring.import_lock import import_lock
+from raddle.wiring.import_worker import workspace_of
 from raddle.wiring.purging import finish_purge, unfinished_purges
 
 _LOGS = frozenset(importer.agent for importer in IMPORTERS)
@@ -100,16 +101,19 @@ def import_sessions(
         known = _known(stores, revive=revive)
         purged = set() if revive else stores.ledger.purged()
         finder = Finder(stores, what, known)
+        if changed is None:
+            known |= finder.named_in_vain(known)
         found = finder.everything() if changed is None else finder.changed(changed)
         plan = _plan(stores, found, known, since=since, purged=purged)
         make_folder(stores.paths.threads_dir)
         with contextlib.ExitStack() as stack:
-            desk = ImportDesk(stores, stack, known, revive=revive)
+            desk = ImportDesk(stores, stack, known, agents=finder.wanted, revive=revive)
             stack.callback(desk.tidy)  # also where the run breaks off: what must not stay does not
             stack.push(functools.partial(_clear_broken_off, stores))
             report = run_import(plan, stores.ledger, desk, progress)
             if since is None:
                 _note_collections(stores, finder.discovery.collections(), report)
+            report.unread = finder.unread(report, stores.ledger.entries() if finder.named else {})
             return report
 
 
@@ -121,7 +125,7 @@ def _clear_broken_off(stores: Stores, kind: type[BaseException] | None, *_: obje
 
 def _sweep(stores: Stores) -> None:
     """Whatever its age: what is half-made and held by nobody is an import's, and no other one is running."""
-    for folder in (stores.paths.threads_dir, stores.paths.blobs_dir):
+    for folder in (stores.paths.threads_dir, stores.paths.blobs_dir, stores.paths.cache_dir):
         sweep_temporaries(folder, older_than_seconds=0)
 
 
@@ -186,6 +190,8 @@ class Finder:
         names = {agent.agent for agent in agents}
         self._agents = agents
         self._paths = [one for one in what if one not in names]
+        self.named: dict[str, list[SourceFile | FileProblem]] = {}
+        """What was found at each path that a person named, of `everything`."""
         self._chosen = [agent for agent in agents if agent.agent in what] if what else list(agents)
         for agent in self._chosen if what else ():
             if not agent.home.folders:
@@ -200,6 +206,9 @@ class Finder:
                     path,
                     f"agents: {', '.join(sorted(names))}; a path names a file or folder",
                 )
+        keep_copies_in(stores.paths.cache_dir)
+        self.wanted = {agent.agent for agent in (agents if self._paths else self._chosen)}
+        """The agents whose sessions are brought in, in whatever folder they lie: at a path, those of all."""
         self.discovery = Discovery(
             known,
             workspace_of=_workspace_of if stores.rules.exclude else None,
@@ -209,9 +218,35 @@ class Finder:
     def everything(self) -> Iterator[SourceFile | FileProblem]:
         """All of them."""
         for path in self._paths:
-            yield from self.discovery.at(self._agents, path)
+            at_path = self.named.setdefault(path, [])
+            for one in self.discovery.at(self._agents, path):
+                at_path.append(one)
+                yield one
         if self._chosen:
             yield from self.discovery.in_homes(self._chosen, self._environment, self._home)
+
+    def named_in_vain(self, known: Mapping[str, SourceEntry]) -> dict[str, SourceEntry]:
+        """What lies at the paths that a person named and came to nothing: read again, so that they hear why."""
+        return {
+            path: unread(entry)
+            for path, entry in known.items()
+            if entry.problems and not entry.thread_id and any(_lies_in(path, one) for one in self._paths)
+        }
+
+    def unread(self, report: ImportReport, entries: Mapping[str, SourceEntry]) -> list[str]:
+        """The paths that a person named and from which nothing could be read, though nothing kept it away."""
+        troubled = {problem.path for problem in report.problems}
+        left_out = {left.path for left in report.left_out}
+        return [
+            path
+            for path, found in self.named.items()
+            if any(one.path in troubled for one in found)
+            and not any(
+                one.path in left_out or _is_read(one, entries.get(one.path))
+                for one in found
+                if isinstance(one, SourceFile)
+            )
+        ]
 
     def changed(self, paths: Iterable[str]) -> Iterator[SourceFile | FileProblem]:
         """Those of these files that are among them, and still there."""
@@ -229,6 +264,15 @@ class Finder:
         return [*homes, *(path if path.is_dir() else path.parent for path in named)]
 
 
+def _is_read(file: SourceFile, entry: SourceEntry | None) -> bool:
+    """Is it in a thread, as it is now?"""
+    return (
+        entry is not None
+        and bool(entry.thread_id)
+        and (entry.size, entry.mtime_ns, entry.inode) == (file.size, file.mtime_ns, file.inode)
+    )
+
+
 def _lies_in(path: str, named: str) -> bool:
     whole = str(Path(named).absolute())
     return path == whole or path.startswith(f"{whole}{os.sep}")
@@ -238,5 +282,4 @@ def _workspace_of(agent: str, source: SourceName, lines: Iterable[bytes]) -> str
     """Of a log; a whole thread file says it anywhere, and is asked when it is read."""
     if agent not in _LOGS:
         return ""
-    importer = importer_of(agent)
-    return importer.workspace(source, lines) if isinstance(importer, NamesWorkspace) else workspace_in(lines)
+    return workspace_of(importer_of(agent), source, lines)

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from raddle.adapters.files import find_bytes, storage_error
+from raddle.adapters.local_store.import_ledger_damage import drop_set_aside
 from raddle.adapters.temporaries import abandoned_temporaries, remove_temporary
 from raddle.model.errors import Ambiguous, FormatError, NotFound
 from raddle.model.ids import parse_thread_id, parse_thread_id_prefix
@@ -63,6 +64,7 @@ def purge_thread(stores: Stores, thread_id: str) -> int:
         _sweep_half_made(stores)
         stores.threads.delete_files(thread_id)
         stores.ledger.forget_segments(thread_id)
+        drop_set_aside(stores.paths)  # once more: the damage may have been met after the first time
         return count
 
 
@@ -97,18 +99,22 @@ def purge_removed(stores: Stores, thread_id: str) -> int:
         drop_blobs(stores, gone | _segments(stores, thread_id), but=thread_id)
         stores.ledger.forget_segments(thread_id)
         _sweep_half_made(stores)
+        drop_set_aside(stores.paths)
         stores.index.refresh()
         stores.index.optimize()
         return len(purged)
 
 
 def _sweep_half_made(stores: Stores) -> None:
-    """What killed imports left, of whatever age: it may hold the very words. The caller holds the import lock, so
-    nobody waits for it."""
+    """What killed imports left, of whatever age, and damaged ledgers: they may hold the very words.
+
+    The caller holds the import lock, so nobody waits for it.
+    """
     paths = stores.paths
     for folder in (paths.data_dir, paths.threads_dir, paths.blobs_dir, paths.cache_dir):
         for path in abandoned_temporaries(folder, older_than_seconds=0):
             remove_temporary(path)
+    drop_set_aside(paths)
 
 
 def drop_blobs(stores: Stores, blobs: Collection[str], *, but: str = "") -> int:

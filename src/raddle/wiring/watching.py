@@ -69,6 +69,8 @@ class _Watch:
         self._everything_seconds = everything_seconds
         self._waiting: set[str] = set()
         self._looked: float | None = None
+        self._is_owed = False
+        """Is a look at everything due that could not be had?"""
         self._not_before = 0.0
         self._noted: set[str] = set()
         self._told: set[tuple[str, int | None, str]] = set()
@@ -76,6 +78,7 @@ class _Watch:
     def rounds(self) -> Iterator[ImportReport]:
         """Reports, until it is stopped or there are other folders to watch."""
         folders = self._folders()
+        watched = _identities(folders)
         # Everything is looked at once the folders are watched: what is written in between is not missed.
         is_due = True
         for paths in self._changes(folders):
@@ -83,17 +86,14 @@ class _Watch:
             report = self._round(is_due=is_due)
             if report is not None:
                 yield report
-            if self._is_time_for_everything():
-                if self._folders() != folders:
-                    return
-                is_due = True
-            elif self._looked is not None:
-                is_due = False
+            if self._folders() != folders or _identities(folders) != watched:
+                return  # one came, went or was made anew: of that no event tells
+            is_due = self._is_time_for_everything()
 
     def _changes(self, folders: Sequence[Path]) -> Iterator[set[str]]:
         """Paths as they change; empty sets where there are no events, or nothing to watch yet."""
         if not folders:
-            self._say("there is no folder of an agent here yet: it is looked for once a minute")
+            self._say("there is no folder of an agent here yet: it is waited for")
         elif not self._polls:
             try:
                 yield from changes_below(folders, self._stop, wait_ms=TICK_MS)
@@ -106,7 +106,7 @@ class _Watch:
 
     def _is_time_for_everything(self) -> bool:
         seconds = POLL_SECONDS if self._polls else self._everything_seconds
-        return self._looked is None or time.monotonic() - self._looked >= seconds
+        return self._is_owed or self._looked is None or time.monotonic() - self._looked >= seconds
 
     def _folders(self) -> list[Path]:
         return Finder(self._stores, self._what, {}).folders()
@@ -122,13 +122,14 @@ class _Watch:
             report = import_sessions(self._stores, self._what, changed=None if is_due else changed)
         except StorageError as error:
             self._waiting |= changed  # another import may have looked at them before they changed
+            self._is_owed = self._is_owed or is_due
             if not isinstance(error, ImportIsRunning):
                 self._say(f"{error.message}: {error.hint}")
                 self._not_before = time.monotonic() + PATIENCE_SECONDS
             return None
         is_first = self._looked is None
         if is_due:
-            self._looked = time.monotonic()
+            self._looked, self._is_owed = time.monotonic(), False
         return report if self._is_news(report) or is_first else None
 
     def _is_news(self, report: ImportReport) -> bool:
@@ -147,3 +148,16 @@ class _Watch:
         if note not in self._noted:
             self._noted.add(note)
             self._note(note)
+
+
+def _identities(folders: Sequence[Path]) -> list[tuple[int, int] | None]:
+    """Which folders these are, whatever their names; None for one that is not there."""
+    found: list[tuple[int, int] | None] = []
+    for folder in folders:
+        try:
+            status = folder.stat()
+        except OSError:
+            found.append(None)
+        else:
+            found.append((status.st_dev, status.st_ino))
+    return found

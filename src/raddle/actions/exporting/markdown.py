@@ -11,6 +11,7 @@ from raddle.actions.exporting.wording import (
     attachment_text,
     counted,
     hint_of,
+    printable,
     role_label,
     section_title,
     turn_label,
@@ -22,7 +23,8 @@ from raddle.model.threads.thread import Thread
 
 def to_markdown(thread: Thread, leaf: str | None = None) -> bytes:
     """The transcript; `leaf`: only the path from the root to it. NotFound for an unknown leaf."""
-    return ("\n\n".join(_document(transcript_of(thread, leaf))) + "\n").encode(errors="replace")
+    text = printable("\n\n".join(_document(transcript_of(thread, leaf))))
+    return (text + "\n").encode(errors="replace")
 
 
 def _document(transcript: Transcript) -> Iterator[str]:

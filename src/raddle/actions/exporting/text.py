@@ -4,7 +4,6 @@ obeyed.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from raddle.actions.exporting.transcript import Section, Transcript, Turn, transcript_of
@@ -13,6 +12,7 @@ from raddle.actions.exporting.wording import (
     attachment_text,
     counted,
     hint_of,
+    printable,
     role_label,
     section_title,
     turn_label,
@@ -21,7 +21,6 @@ from raddle.model.threads.message import NOTICE
 from raddle.model.threads.rendering import NO_RESULT, Exchange
 from raddle.model.threads.thread import Thread
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _INDENT = "    "
 _MARGIN = "  "
 """Before every line that somebody said, so that none can be taken for the heading of a turn."""
@@ -30,11 +29,6 @@ _MARGIN = "  "
 def to_text(thread: Thread, leaf: str | None = None) -> bytes:
     """The transcript; `leaf`: only the path from the root to it. NotFound for an unknown leaf."""
     return ("\n".join(_document(transcript_of(thread, leaf))) + "\n").encode(errors="replace")
-
-
-def printable(text: str) -> str:
-    """`text` with its line ends as newlines and every other control code but tabs as U+FFFD."""
-    return _CONTROL.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def _document(transcript: Transcript) -> Iterator[str]:

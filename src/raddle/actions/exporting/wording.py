@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -12,6 +13,7 @@ from raddle.model.threads.message import COMPACTION, NOTICE, SUMMARY, Attachment
 _LABELS = {"user": "User", "assistant": "Assistant", "system": "System", "tool": "Tool"}
 _KINDS = {SUMMARY: "Summary of what came before", COMPACTION: "Context compacted", NOTICE: "Context"}
 _HINT_LENGTH = 80
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def role_label(role: str) -> str:
@@ -63,3 +65,8 @@ def hint_of(arguments: Any) -> str:
 def counted(count: int, what: str) -> str:
     """`1 message`, `2,000 messages`."""
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def printable(text: str) -> str:
+    """`text` with its line ends as newlines and every other control code but tabs as U+FFFD."""
+    return _CONTROL.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))

@@ -16,6 +16,7 @@ _PRINTED = re.compile(rb"\s*\{\s*\n")
 _KEYS: tuple[tuple[str, frozenset[str]], ...] = (
     ("gemini-cli", frozenset(("sessionId", "projectHash", "messages"))),
     ("gemini-cli", frozenset(("sessionId", "projectHash", "startTime"))),
+    ("gemini-cli", frozenset(("$set",))),
     ("chatgpt", frozenset(("mapping", "current_node"))),
     ("chatgpt", frozenset(("conversation_id", "current_node"))),
     ("claude-ai", frozenset(("uuid", "chat_messages"))),

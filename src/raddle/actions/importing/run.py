@@ -12,7 +12,15 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from raddle.actions.importing.run_plan import FileProblem, LeftOut, Plan, Segment, SessionPlan, SourceEntry
+from raddle.actions.importing.run_plan import (
+    FileProblem,
+    LeftOut,
+    PassedOver,
+    Plan,
+    Segment,
+    SessionPlan,
+    SourceEntry,
+)
 from raddle.actions.importing.source_reading import FileRead, SourceError
 from raddle.model.errors import RaddleError
 
@@ -84,13 +92,16 @@ class AgentCounts(Struct, kw_only=True):
 
 
 class ImportReport(Struct, kw_only=True):
-    """What an import did. `threads`: new ones. `messages`: that were not there before."""
+    """What an import did. `threads`: new ones. `messages`: that were not there before. `unread`: paths that a person
+    named and from which nothing could be read."""
 
     agents: dict[str, AgentCounts]
     threads: int = 0
     messages: int = 0
     problems: list[FileProblem]
     left_out: list[LeftOut]
+    passed_over: PassedOver
+    unread: list[str] = []
 
 
 def run_import(plan: Plan, ledger: Ledger, desk: Desk, progress: Progress) -> ImportReport:
@@ -124,7 +135,12 @@ class _Run:
     """One call of `run_import`: what is stored and not yet noted, and the report so far."""
 
     def __init__(self, plan: Plan, ledger: Ledger, desk: Desk, progress: Progress) -> None:
-        self.report = ImportReport(agents={}, problems=list(plan.problems), left_out=list(plan.left_out))
+        self.report = ImportReport(
+            agents={},
+            problems=list(plan.problems),
+            left_out=list(plan.left_out),
+            passed_over=plan.passed_over,
+        )
         for agent, count in plan.unchanged.items():
             self._counts(agent).unchanged += count
         self._ledger = ledger

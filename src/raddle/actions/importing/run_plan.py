@@ -137,6 +137,15 @@ class Task(Struct, frozen=True, kw_only=True):
     links: Links | None = None
 
 
+class PassedOver(Struct, kw_only=True):
+    """How many sessions were found and not looked into: `older` than was asked for, `purged` here earlier, or
+    `empty` as they were when they were last read."""
+
+    older: int = 0
+    purged: int = 0
+    empty: int = 0
+
+
 class Plan(Struct, frozen=True, kw_only=True):
     """Sessions to read, the largest first; how many have nothing new; what is not read, and why."""
 
@@ -145,6 +154,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Agent -> sessions with nothing new."""
     left_out: tuple[LeftOut, ...] = ()
     problems: tuple[FileProblem, ...] = ()
+    passed_over: PassedOver = msgspec.field(default_factory=PassedOver)
 
 
 def plan_import(
@@ -170,9 +180,12 @@ def plan_import(
     plans: list[SessionPlan] = []
     left_out: list[LeftOut] = []
     unchanged: dict[str, int] = {}
+    passed_over = PassedOver()
     for group in _groups(files.values(), known):
         if since is not None and all(file.mtime_ns // 1000 < since for file in group.files):
+            passed_over.older += 1
             continue
+        told = len(left_out)
         kept = _kept(group, rules, known, purged, left_out)
         plan = _plan_of(group, kept, known)
         if plan is not None:
@@ -180,12 +193,18 @@ def plan_import(
         elif kept and any(entry.thread_id for entry in group.entries):
             agent = group.files[0].agent
             unchanged[agent] = unchanged.get(agent, 0) + 1
+        else:
+            passed_over.empty += bool(kept)
+            passed_over.purged += told == len(left_out) and any(
+                entry.thread_id in purged for entry in group.entries
+            )
     plans.sort(key=lambda plan: (-plan.size, plan.key))
     return Plan(
         sessions=tuple(plans),
         unchanged=unchanged,
         left_out=tuple(left_out),
         problems=tuple(dict.fromkeys(problems)),
+        passed_over=passed_over,
     )
 
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from raddle.actions.importing.importer import Ending, Importer, Links, Lookup, Taken, Write
 from raddle.actions.importing.run_plan import FileProblem, SessionPlan, SourceEntry, SourceFile
-from raddle.actions.importing.source_reading import FileRead, Pass, Sink, SourceError, Sources
+from raddle.actions.importing.source_reading import FileRead, Pass, Sink, SourceError, Sources, without_bytes
 
 LARGEST_GROWTH_BYTES = 64 << 20
 """More new bytes than this are read from the start instead: a reading that goes on holds its messages until
@@ -22,7 +22,8 @@ it knows that they are right."""
 
 
 class SessionRead(Struct, frozen=True, kw_only=True):
-    """A session's files read. `thread_id` is empty where they hold none; `other_agent`: whose they are then.
+    """A session's files read. `thread_id` is empty where they hold none, now or earlier. `other_agent`: whose they
+    are, where they hold none of this importer's.
 
     `problems`: files that could not be read. `dropped`: blobs of source bytes that belong to no thread.
     `is_too_large`: nothing was read, because a file of more than `largest` bytes had to be read from its start.
@@ -79,7 +80,7 @@ def _blank(file: FileRead) -> FileRead:
     entry = msgspec.structs.replace(
         file.entry, thread_id="", read_to=0, lines=0, head="", tail="", is_unplaced=False
     )
-    return msgspec.structs.replace(file, entry=entry, state=b"", segment=None)
+    return msgspec.structs.replace(without_bytes(file), entry=entry, state=b"")
 
 
 class _TooLarge(Exception):
@@ -159,7 +160,7 @@ class _Reading:
             registers=tuple(self._registers),
             files=tuple(_of_thread(file, thread_id) for file in self._files.values()),
             problems=tuple(self._problems),
-            other_agent="" if thread_id else self._other_agent,
+            other_agent="" if self._thread_id else self._other_agent,
         )
         return read if thread_id else without_thread(read)
 

@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
+import msgspec
 from msgspec import Struct
 
 from raddle.actions.importing.importer import Ending, Problem, Reader, SourceName, Taken
 from raddle.actions.importing.run_plan import FileProblem, Segment, SourceEntry, SourceFile
 from raddle.model.errors import StorageError
+
+_KEPT, _NOT_KEPT = "; its bytes are kept", ", and not kept"
 
 KeepBytes = Callable[[bytes], None]
 Known = Callable[[str], tuple[SourceEntry, bytes] | None]
@@ -63,6 +66,13 @@ class Tail(Struct, frozen=True):
     data: bytes
 
 
+class Unread(Struct, frozen=True):
+    """Something that belongs before the line `number` cannot be read now: what was read is to be read again."""
+
+    number: int
+    reason: str
+
+
 class OpenSource(Protocol):
     """A source file, open for reading; SourceError where that fails."""
 
@@ -82,7 +92,7 @@ class OpenSource(Protocol):
 
     def read(
         self, start: int, first: int, keep: KeepBytes, *, end: int | None = None
-    ) -> Iterator[Lines | TooLong | Tail]:
+    ) -> Iterator[Lines | TooLong | Tail | Unread]:
         """Its lines from `start` (line `first`) to `end` (None: its end), in batches; every byte goes to `keep`."""
 
     def close(self) -> None:
@@ -122,6 +132,17 @@ class FileRead(Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...]
 
 
+def without_bytes(file: FileRead) -> FileRead:
+    """The same where its bytes are not kept: no segment, and no problem that says they were."""
+    problems = tuple(
+        msgspec.structs.replace(problem, reason=problem.reason.removesuffix(_KEPT) + _NOT_KEPT)
+        if problem.reason.endswith(_KEPT)
+        else problem
+        for problem in file.problems
+    )
+    return msgspec.structs.replace(file, segment=None, problems=problems)
+
+
 class Pass:
     """A reader fed with one file, once. `sink`: where its bytes are kept; None: nowhere."""
 
@@ -134,6 +155,7 @@ class Pass:
         self._generation = generation
         self._sink = sink
         self._unread: list[Problem] = []
+        self._is_whole = True
 
     def run(
         self,
@@ -181,13 +203,14 @@ class Pass:
                     reader.feed(batch.lines)
                     read_to, lines = batch.read_to, batch.first + len(batch.lines) - 1
                 case TooLong(is_ended=True):
-                    reader.skip_line(
-                        f"a line of {batch.size:,} bytes is too long to read; its bytes are kept"
-                    )
+                    reader.skip_line(f"a line of {batch.size:,} bytes is too long to read{_KEPT}")
                     read_to, lines = batch.read_to, batch.number
                 case TooLong():
-                    reason = f"a line of {batch.size:,} bytes so far is too long to read; its bytes are kept"
+                    reason = f"a line of {batch.size:,} bytes so far is too long to read{_KEPT}"
                     self._unread.append(Problem(line=batch.number, reason=reason))
+                case Unread():
+                    self._is_whole = False
+                    self._unread.append(Problem(line=batch.number, reason=batch.reason))
                 case Tail():
                     tail = batch.data
             take(reader.take())
@@ -203,7 +226,7 @@ class Pass:
             session=file.session,
             is_main=file.is_main,
             thread_id="",
-            size=file.size,
+            size=file.size if self._is_whole else -1,  # no file is of that size: it is never as it was
             mtime_ns=file.mtime_ns,
             inode=file.inode,
             read_to=read_to,

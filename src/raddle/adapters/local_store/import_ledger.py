@@ -131,6 +131,11 @@ class ImportLedger:
         rows = self._rows("SELECT DISTINCT thread_id FROM segments WHERE sha256 = ?", sha256)
         return [thread_id for (thread_id,) in rows]
 
+    def paths_of_blob(self, sha256: str) -> list[str]:
+        """The source files that these bytes are of."""
+        rows = self._rows("SELECT DISTINCT path FROM segments WHERE sha256 = ? ORDER BY path", sha256)
+        return [path for (path,) in rows]
+
     def kept_blobs(self) -> dict[str, str]:
         """SHA-256 of every source segment -> a thread that it belongs to."""
         return dict(self._rows("SELECT sha256, min(thread_id) FROM segments GROUP BY sha256"))

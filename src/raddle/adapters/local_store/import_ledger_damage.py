@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from raddle.actions.importing.run_plan import Segment, SourceEntry
 from raddle.adapters.files import storage_error
-from raddle.adapters.local_store.quarantine import set_aside
+from raddle.adapters.local_store.quarantine import quarantined, set_aside
 from raddle.adapters.paths import Paths
 from raddle.model.ids import is_thread_id
 
@@ -54,6 +54,21 @@ def move_away(paths: Paths, reason: str) -> Path:
         except OSError as error:
             raise storage_error(error, beside, "set aside") from error
     return kept
+
+
+def ledgers_set_aside(paths: Paths) -> list[Path]:
+    """The damaged ledgers that still lie there, each with what SQLite kept beside it, by name."""
+    return list(quarantined(paths.data_dir, paths.import_ledger.name))
+
+
+def drop_set_aside(paths: Paths) -> None:
+    """Remove them, with the notes why: an importer's state in one holds words, and what could be saved was."""
+    for kept in ledgers_set_aside(paths):
+        for path in (kept, paths.quarantine_reason(kept)):
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                raise storage_error(error, path, "remove") from error
 
 
 def saved_from(kept: Path) -> Saved:

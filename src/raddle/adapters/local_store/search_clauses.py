@@ -37,6 +37,8 @@ MOST_FRAGMENT_TERMS = 1_000
 _CHEAP_ALTERNATIVES = 8
 _MANY_GROUPS = 8
 _FEW_THREADS = 64
+_FEW_COSTLY = 2
+"""More groups than this do not each ask for what is costly: see `Clause.parts`."""
 _SLOTS = f"SELECT DISTINCT rowid >> {SLOT_BITS} FROM words WHERE words MATCH ?"
 
 Groups = dict[frozenset[int], set[int]]
@@ -71,7 +73,10 @@ class Clause(NamedTuple):
     `said`, `thought`: the same words as the table `said` is asked for them; empty where the header has them all.
     `is_costly`: FTS5 gathers many lists of rows before it gives the first (a prefix, a fragment), each time it
     is asked. `alternatives`: where the expression is nothing but words of which one will do, those words: asked
-    for one by one they take a tenth of the time.
+    for one by one they take a tenth of the time. `parts`: where many clauses have costly terms in common, the terms
+    of this one, of which all have to match, and `unwanted`, of which none may: so that each is asked for once for all
+    of the clauses, not once more for every combination of them. `said_parts`, `thought_parts`: those of `said` and
+    `thought`.
     """
 
     expression: str | None
@@ -82,6 +87,10 @@ class Clause(NamedTuple):
     checks: tuple[TextCheck, ...] = ()
     covered: int = 0
     threads: frozenset[int] | None = None
+    parts: tuple[str, ...] = ()
+    unwanted: tuple[str, ...] = ()
+    said_parts: tuple[str, ...] = ()
+    thought_parts: tuple[str, ...] = ()
 
     @property
     def is_bounded(self) -> bool:
@@ -127,6 +136,10 @@ class Compiler:
             left = [term for at, term in enumerate(wanted) if at not in covered]
             clause = self._clause(left, unwanted, facts)
             clauses.append(clause._replace(covered=len(covered), threads=frozenset(threads)))
+        if sum(clause.is_costly for clause in clauses[1:]) <= _FEW_COSTLY:
+            clauses = [_whole(clause) for clause in clauses]
+        else:
+            clauses[0] = _whole(clauses[0])
         forbidden = frozenset().union(*(self._headers_with(term) for term in unwanted))
         return Clauses(tuple(clauses), grouped, forbidden)
 
@@ -178,11 +191,17 @@ class Compiler:
         asked = tokens.both(*terms, *facts) if terms or facts else None
         if never:
             asked = tokens.without(asked or tokens.EVERY_ROW, never)
+        said = tuple(self._in_said(term, is_thought=False) for term in wanted)
+        thought = tuple(self._in_said(term, is_thought=True) for term in wanted)
         return Clause(
             asked,
-            said=tokens.both(*(self._in_said(term, is_thought=False) for term in wanted)),
-            thought=tokens.both(*(self._in_said(term, is_thought=True) for term in wanted)),
+            said=tokens.both(*said),
+            thought=tokens.both(*thought),
             is_costly=asked is not None and is_costly(asked),
+            parts=(*terms, *facts),
+            unwanted=tuple(never),
+            said_parts=said,
+            thought_parts=thought,
             alternatives=self._alternatives(wanted) if not unwanted and not facts else (),
             checks=tuple(checks),
         )
@@ -269,6 +288,11 @@ class Compiler:
         if isinstance(one, ShaFilter):
             return frozenset().union(*(self._headers(tokens.has_sha(prefix)) for prefix in one.prefixes))
         return frozenset().union(*(self._headers(tokens.named(one.key, name)) for name in one.names))
+
+
+def _whole(clause: Clause) -> Clause:
+    """The same, to be asked for as one."""
+    return clause._replace(parts=(), unwanted=(), said_parts=(), thought_parts=())
 
 
 def is_costly(expression: str) -> bool:

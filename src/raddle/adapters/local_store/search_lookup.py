@@ -126,7 +126,7 @@ class Lookup:
         rows = None
         if slots is not None and len(slots) <= FEW_SLOTS:
             rows = self.rows.in_slots(clause, slots)
-        elif clause.expression is not None and (clause.checks or not clause.is_costly):
+        elif clause.expression is not None and _is_listed(clause):
             rows = self.rows.everywhere(clause.expression)
         if rows is not None:
             self._take_rows(clause, asked, rows)
@@ -191,7 +191,9 @@ class Lookup:
         """Too many rows to list: their slots, which are hits where the whole slot is in bounds, else looked into."""
         near: list[int] = []
         slots: Collection[int] = self.map.thread_of
-        if clause.expression is not None and clause.is_costly and not clause.checks:
+        if asked.slots is not None and clause.is_costly and clause.parts:
+            slots = self.rows.slots_of_parts(clause, asked.slots)
+        elif clause.expression is not None and clause.is_costly and not clause.checks:
             slots, near = self.rows.slots_and_near_rows(clause, self.map.newest_slots(NEAR_SLOTS))
         elif clause.expression is not None:
             slots = self.rows.slots_everywhere(clause.expression)
@@ -285,6 +287,11 @@ class Lookup:
         unsure = slots - sure
         found.update(thread_of[slot_of(row)] for row in rows.matching(clause, unsure) if unsure)
         return found
+
+
+def _is_listed(clause: Clause) -> bool:
+    """Is it worth while to ask for all rows of a clause, if they are not too many?"""
+    return not clause.is_costly or (bool(clause.checks) and not clause.parts)
 
 
 def _bounds_of(query: Query) -> Bounds:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from array import array
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -96,6 +97,7 @@ class Rows:
         self._bits: dict[int, bytes] = {}
         self._orders: dict[int, array[int]] = {}
         self._said: dict[str, list[int] | None] = {}
+        self._parts: dict[tuple[str, str], array[int]] = {}
         self.messages_read = 0
         self._bytes_left = SCANNED_BYTES
         sql.execute(
@@ -172,11 +174,46 @@ class Rows:
             self._pick((slot, slot) for slot in ordered)
             where = f" AND words.rowid >> {SLOT_BITS} IN (SELECT first FROM temp.picked)"
             return sorted(self._at_once(clause, "SELECT DISTINCT words.rowid", where))
+        if clause.is_costly and clause.parts:
+            return [
+                row for slot in ordered for row in self._in_all("words", clause.parts, clause.unwanted, slot)
+            ]
         at_once = clause.is_costly or len(ordered) > 2 * FEW_SLOTS
         return self._asked("words", clause.expression, ordered, at_once=at_once)
 
-    def in_said(self, expression: str, slots: Collection[int]) -> Collection[int]:
-        """The rows of these slots that match in the table `said`; maybe rows of other slots too."""
+    def slots_of_parts(self, clause: Clause, slots: Collection[int]) -> list[int]:
+        """Those of these slots that have a row that matches the parts of a clause."""
+        return [slot for slot in slots if self._in_all("words", clause.parts, clause.unwanted, slot)]
+
+    def _in_all(self, table: str, parts: Sequence[str], unwanted: Sequence[str], slot: int) -> list[int]:
+        """The rows of a slot that match every part and nothing unwanted, ascending."""
+        found = set(self._of_part(table, parts[0], slot))
+        for part in parts[1:]:
+            if not found:
+                break
+            found.intersection_update(self._of_part(table, part, slot))
+        for part in unwanted if found else ():
+            found.difference_update(self._of_part(table, part, slot))
+        return sorted(found)
+
+    def _of_part(self, table: str, part: str, slot: int) -> array[int]:
+        """The rows of a slot that match, all rows that do being asked for once."""
+        rows = self._parts.get((table, part))
+        if rows is None:
+            found = self._sql.execute(
+                f"SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY rowid", (part,)
+            )
+            rows = self._parts[table, part] = array("q", (row for (row,) in found))
+        start = bisect_left(rows, slot << SLOT_BITS)
+        return rows[start : bisect_left(rows, (slot + 1) << SLOT_BITS, start)]
+
+    def in_said(self, expression: str, slots: Collection[int], parts: Sequence[str] = ()) -> Collection[int]:
+        """The rows of these slots that match in the table `said`; maybe rows of other slots too.
+
+        `parts`: what the expression asks for, where that is asked for part by part.
+        """
+        if parts and is_costly(expression):
+            return [row for slot in slots for row in self._in_all("said", parts, (), slot)]
         if expression not in self._said:
             self._said[expression] = None
             if " AND " in expression and not is_costly(expression):

@@ -32,7 +32,7 @@ from raddle.adapters.local_store.quarantine import note_short, quarantined, set_
 from raddle.adapters.paths import Paths
 from raddle.model.clock import system_clock
 from raddle.model.errors import BrokenFormat, FormatError, NotFound, StorageError
-from raddle.model.threads.adopt import open_file
+from raddle.model.threads.adopt import open_file, with_new_words
 from raddle.model.threads.codec import Decoded, decode_file, encode_thread
 from raddle.model.threads.delta import Delta
 from raddle.model.threads.edits import Author
@@ -242,6 +242,7 @@ class _Mending:
             return self._rewrite(own, None, glance)
         joined = self._open(decoded, known)
         joined.join(known.whole())
+        joined.join(with_new_words(known, decoded))
         self.thread = joined
         if decoded.is_as_written and decoded.has_ids and _is_nothing(diff(own, joined)):
             return self._note_identity(joined, glance)

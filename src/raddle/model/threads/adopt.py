@@ -1,11 +1,12 @@
 """Files that raddle did not write, or not last: their fields become edits, their linear messages a tree.
 
-Three ways in, all of which lose nothing:
+Four ways in, all of which lose nothing:
 - `first_sight`: nothing is known of the thread. Equal copies on two machines become one write, different ones
   concurrent values.
 - `adopt`: the last known state is there. Each field that reads otherwise is one more edit of this device; a
   field the seed's programs do not know says nothing by its absence; unknown turns are appended. A rewrite
   that touched nothing changes nothing.
+- `with_new_words`: messages whose text somebody changed in the file, or put back as it was before that.
 - `migrated_messages`: a linear list gets ids, parents and one branch, the same on every machine.
 """
 
@@ -20,11 +21,14 @@ from raddle.model.ids import canonical_json, derived_id
 from raddle.model.threads.codec import Decoded
 from raddle.model.threads.delta import Delta
 from raddle.model.threads.edits import ROOT, Author, Editor
-from raddle.model.threads.message import Message
+from raddle.model.threads.message import Message, changed
 from raddle.model.threads.message_codec import decode_message
 from raddle.model.threads.plain_fields import plain_of, registers_shown
 from raddle.model.threads.register import Register, one_write
 from raddle.model.threads.thread import Thread
+
+_EARLIER_TEXTS = "earlier_texts"
+"""In a message's `extra`: hashes of the texts that stood there before somebody changed them in the file."""
 
 
 def open_file(decoded: Decoded, known: Thread | None, author: Author) -> Thread:
@@ -87,6 +91,35 @@ def adopt(known: Thread, decoded: Decoded, author: Author) -> Thread:
         editor.write("title", None)
     editor.delta()
     return thread
+
+
+def with_new_words(known: Thread, decoded: Decoded) -> Delta:
+    """What the file says otherwise in the text of messages that are `known`, as later forms (`rev`) of them.
+
+    Two forms of one `rev` are joined by no rule of time, so the file's would stand or fall by its letters. A form
+    of a lesser `rev` is an old copy and says nothing, unless it is what stood there before an edit of this kind:
+    then somebody put it back. A purged message stays purged.
+    """
+    later = (_reworded(known.tree.get(one.id), one) for one in decoded.messages if isinstance(one, Message))
+    return Delta(
+        base_version=known.version,
+        version=known.version,
+        messages=tuple(message for message in later if message is not None),
+    )
+
+
+def _reworded(mine: Message | None, theirs: Message) -> Message | None:
+    """`mine` with the text of `theirs`, where that is an edit of it."""
+    if mine is None or mine.is_purged or theirs.is_purged or theirs.content == mine.content:
+        return None
+    noted = mine.extra.get(_EARLIER_TEXTS)
+    earlier = [one for one in noted if isinstance(one, str)] if isinstance(noted, list) else []
+    is_put_back = theirs.rev < mine.rev and _hash(theirs.content) in earlier
+    if theirs.rev != mine.rev and not is_put_back:
+        return None
+    earlier = list(dict.fromkeys([*earlier, _hash(mine.content)]))
+    extra = {**mine.extra, _EARLIER_TEXTS: earlier}
+    return changed(mine, content=theirs.content, rev=mine.rev + 1, extra=extra)
 
 
 def _is_edit(path: str, value: Any, before: Any, *, is_known: bool) -> bool:

@@ -14,12 +14,12 @@ from raddle.apps.cli import diagnostics, output, words
 from raddle.apps.cli.first_import import may_import
 from raddle.apps.cli.interrupts import stopped_in_order
 from raddle.apps.cli.options import as_json, with_stores
-from raddle.model.errors import InvalidInput
+from raddle.model.errors import InvalidInput, NotFound
 from raddle.wiring import Stores
 
 if TYPE_CHECKING:
     from raddle.actions.importing.run import ImportReport
-    from raddle.actions.importing.run_plan import FileProblem, LeftOut
+    from raddle.actions.importing.run_plan import FileProblem, LeftOut, PassedOver
     from raddle.wiring.importing import Preview
 
 _PROBLEMS_SHOWN = 20
@@ -56,6 +56,10 @@ def import_(
 
     for warning in stores.config.warnings:
         diagnostics.warn(warning)
+    if watch and (since or revive or dry_run):
+        raise InvalidInput(
+            "--watch goes with none of --since, --revive and --dry-run", "import with these first"
+        )
     if dry_run:
         preview = look(stores, what, since=since)
         output.json(preview) if json else _print_preview(preview, all_problems=all_problems)
@@ -63,8 +67,6 @@ def import_(
     if not may_import(stores, what, since=since, json=json):
         return
     if watch:
-        if since or revive:
-            raise InvalidInput("--watch goes with neither --since nor --revive", "import with these first")
         follow(stores, what, json=json, all_problems=all_problems)
         return
     report, seconds = bring_in(stores, what, since=since, revive=revive)
@@ -72,6 +74,14 @@ def import_(
         output.json(as_plain(report, seconds))
     else:
         print_report(report, seconds, all_problems=all_problems)
+    _must_be_read(report)
+
+
+def _must_be_read(report: ImportReport) -> None:
+    """NotFound where nothing could be read from a path that was named: its problems are told already."""
+    if report.unread:
+        paths = ", ".join(words.short_path(path) for path in report.unread)
+        raise NotFound("session that can be read at", paths, "what was wrong there is told above")
 
 
 def bring_in(
@@ -141,11 +151,17 @@ def print_report(report: ImportReport, seconds: float, *, all_problems: bool = F
         _print_table(report, seconds)
     else:
         nothing = "no sessions of another agent were found on this machine"
-        output.line(_why_nothing(report.problems, report.left_out, "nothing was imported") or nothing)
+        told = _why_nothing(report.problems, report.left_out, "nothing was imported", report.passed_over)
+        output.line(told or nothing)
     _tell(report.problems, report.left_out, all_problems=all_problems)
 
 
-def _why_nothing(problems: Sequence[FileProblem], left_out: Sequence[LeftOut], nothing: str) -> str:
+def _why_nothing(
+    problems: Sequence[FileProblem],
+    left_out: Sequence[LeftOut],
+    nothing: str,
+    passed_over: PassedOver | None = None,
+) -> str:
     """That there is nothing, and why not; empty where there was nothing to be found."""
     unread = len({problem.path for problem in problems})
     reasons = []
@@ -153,6 +169,12 @@ def _why_nothing(problems: Sequence[FileProblem], left_out: Sequence[LeftOut], n
         reasons.append(f"{words.count(unread, 'place')} could not be read")
     if left_out:
         reasons.append(f"{words.count(len(left_out), 'file')} left out")
+    if passed_over is not None and passed_over.older:
+        reasons.append(f"{words.count(passed_over.older, 'session')} older than --since")
+    if passed_over is not None and passed_over.purged:
+        reasons.append(f"{words.count(passed_over.purged, 'session')} purged here (--revive brings back)")
+    if passed_over is not None and passed_over.empty:
+        reasons.append(f"{words.count(passed_over.empty, 'session')} with nothing in it that can be read")
     return f"{nothing}: {', '.join(reasons)}" if reasons else ""
 
 

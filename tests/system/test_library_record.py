@@ -377,7 +377,7 @@ def test_a_rule_for_a_remote_and_the_option_make_it_private_too(home: Path, tmp_
 def test_a_rule_that_is_misspelt_lets_nothing_be_recorded(home: Path) -> None:
     configure(home, "[private]\nworkspace = ['/w']\n")
     with (
-        pytest.raises(raddle.InvalidInput, match="private.workspace is not a setting"),
+        pytest.raises(raddle.InvalidInput, match=r"private\.workspace is not a setting"),
         raddle.record() as session,
     ):
         session.user("must not be public")

@@ -15,5 +15,7 @@ LINT = (
 
 def test_every_import_contract_is_kept() -> None:
     # In a process of its own: it switches off every logger that is there.
-    found = subprocess.run([sys.executable, "-c", LINT], cwd=CHECKOUT, capture_output=True, text=True)
+    found = subprocess.run(
+        [sys.executable, "-c", LINT], check=False, cwd=CHECKOUT, capture_output=True, text=True
+    )
     assert found.returncode == 0, found.stdout

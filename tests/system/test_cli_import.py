@@ -235,3 +235,14 @@ def test_who_follows_is_told_what_came_and_is_stopped_in_order(machine: Machine)
         child.send_signal(signal.SIGTERM)
         assert child.wait(20) == 128 + signal.SIGTERM
         assert child.stderr.read().startswith(b"stopped: ")
+
+
+def test_an_agent_goes_by_what_people_call_it_too(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.keep(a_short_session())
+    assert done("import", "claude").lines[1].startswith("claude-code")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "claude").mkdir()
+    answer = raddle("import", "claude")
+    assert (answer.code, "no session" in answer.err) == (3, True), "a folder of that name is what was meant"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from raddle.actions.importing.agent_names import SHORT_FOR
 from raddle.actions.importing.importer import SourceName
 from raddle.actions.importing.registry import IMPORTERS, importer_of
 from raddle.actions.importing.run import ImportReport, Progress, run_import
@@ -188,6 +189,7 @@ class Finder:
         self._home = Path(self._environment("HOME") or "~").expanduser()
         agents: tuple[Agent, ...] = (*IMPORTERS, *THREAD_FILES)
         names = {agent.agent for agent in agents}
+        what = [one if os.path.lexists(one) else SHORT_FOR.get(one, one) for one in what]
         self._agents = agents
         self._paths = [one for one in what if one not in names]
         self.named: dict[str, list[SourceFile | FileProblem]] = {}

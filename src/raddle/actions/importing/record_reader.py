@@ -7,6 +7,7 @@ named: once, and never with anything that may be a secret.
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
@@ -19,7 +20,7 @@ _KIND = re.compile(r"[a-z]+(?:[-_][a-z]+)*\Z")
 """How a kind is spelt. What is spelt otherwise may be anything, a secret too, and is not repeated."""
 
 
-class RecordReader(Generic[T]):
+class RecordReader(ABC, Generic[T]):
     """The base of a `Reader`: whoever extends it says in `_read` what becomes of a record. Arguments: see `Records`."""
 
     def __init__(self, decode: Callable[[bytes], T], fit: Callable[[Any], list[T]], shape: Shape) -> None:
@@ -46,9 +47,9 @@ class RecordReader(Generic[T]):
         for record, line in self._records.finish(tail):
             self._read(record, line)
 
+    @abstractmethod
     def _read(self, record: T, line: bytes) -> None:
         """Take in one record; `line`: its bytes."""
-        raise NotImplementedError
 
     def _report_stranger(self, what: str, kind: str) -> None:
         """Report, once, a kind of `what` (a line, a record) that is not known."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from raddle.actions.importing.agent_names import SHORT_FOR
 from raddle.apps.cli import diagnostics, output, words
 from raddle.apps.cli.options import TextType, as_json
 from raddle.config import load_config
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from raddle.wiring.hooks import Plan
 
 _AGENTS = ("claude-code", "codex", "gemini-cli")
-_SHORT_FOR = {"claude": "claude-code", "gemini": "gemini-cli"}
 _MOST_BYTES = 16 << 20
 """More than an agent tells of a turn."""
 _MOST_SECONDS = 2.0
@@ -37,7 +37,7 @@ class _Agent(TextType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Its name, as `raddle import` has it."""
-        name = _SHORT_FOR.get(str(value), str(value))
+        name = SHORT_FOR.get(str(value), str(value))
         if name not in _AGENTS:
             raise InvalidInput(
                 f"{words.cut(words.one_line(name), 40)!r} is no agent whose hooks raddle knows",

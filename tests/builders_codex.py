@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from raddle.actions.importing.codex import Codex
 from raddle.model.clock import format_time, parse_time
 from raddle.model.ids import derived_id
+from raddle.model.threads.message import TURN, Message
+from tests.reading import Reading, named, read
 
 START = parse_time("2026-02-01T09:00:00Z") or 0
 FOLDER = "/home/dev/src/kiln"
@@ -378,3 +381,19 @@ def a_reverted_session(*, to_end: bool = False) -> tuple[CodexSession, CodexSess
     second.tokens()
     second.end_turn()
     return first, second
+
+
+def imported(session: CodexSession) -> Reading:
+    """What Codex's importer makes of it."""
+    return read(Codex(), named(session.name), session.data)
+
+
+def said(reading: Reading) -> list[tuple[str, str]]:
+    """(role, words) of each turn."""
+    return [(message.role, message.content) for message in reading.thread.messages if message.kind == TURN]
+
+
+def only(reading: Reading, role: str) -> Message:
+    """The message of that role, where there is one."""
+    (found,) = [message for message in reading.thread.messages if message.role == role]
+    return found

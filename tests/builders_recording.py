@@ -105,3 +105,9 @@ def the_thread() -> raddle.Thread:
     with raddle.open() as store:
         (thread,) = store
     return thread
+
+
+def stored(thread_id: str) -> raddle.Thread:
+    """The thread as another program reads it."""
+    with raddle.open() as store:
+        return store.get(thread_id)

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from raddle.actions.importing.registry import agents
 from raddle.model.threads.usage import WAYS
 from raddle.wiring.usage import usage_of
 from tests.builders_import import Machine
@@ -174,8 +173,6 @@ def bring_in(machine: Machine, folder: Path) -> None:
 def test_the_sums_are_those_of_a_straight_count_over_the_records(
     agent: str, samples: Path, tmp_path: Path
 ) -> None:
-    if agent not in agents():
-        pytest.skip(f"raddle cannot import the sessions of {agent} yet")
     folder, count = COUNTS[agent]
     machine = Machine(tmp_path)
     bring_in(machine, samples / folder)

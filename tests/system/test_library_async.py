@@ -9,6 +9,7 @@ import pytest
 
 import raddle
 from tests.builders import texts
+from tests.builders_recording import stored
 from tests.file_events import start_child
 
 CALL = {"id": "c1", "name": "read_file", "arguments": {"path": "a.py"}}
@@ -22,11 +23,6 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.chdir(folder)
     return folder
-
-
-def stored(thread_id: str) -> raddle.Thread:
-    with raddle.open() as store:
-        return store.get(thread_id)
 
 
 def test_an_async_program_records_the_same() -> None:

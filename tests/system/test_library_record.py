@@ -10,7 +10,7 @@ import pytest
 
 import raddle
 from tests.builders import texts
-from tests.builders_recording import a_repository, commit, git, running
+from tests.builders_recording import a_repository, commit, git, running, stored
 from tests.file_events import opened
 
 CALL = {"id": "c1", "name": "read_file", "arguments": {"path": "a.py"}}
@@ -25,11 +25,6 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.chdir(folder)
     return folder
-
-
-def stored(thread_id: str) -> raddle.Thread:
-    with raddle.open() as store:
-        return store.get(thread_id)
 
 
 def configure(home: Path, text: str) -> None:

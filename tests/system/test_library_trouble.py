@@ -12,7 +12,7 @@ import pytest
 
 import raddle
 from tests.builders import texts
-from tests.builders_recording import the_thread
+from tests.builders_recording import stored, the_thread
 from tests.file_events import start_child
 from tests.modes import bound_by_modes
 
@@ -27,11 +27,6 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.chdir(folder)
     return folder
-
-
-def stored(thread_id: str) -> raddle.Thread:
-    with raddle.open() as store:
-        return store.get(thread_id)
 
 
 def test_half_a_character_is_mended_and_told_of(caplog: pytest.LogCaptureFixture) -> None:

@@ -6,7 +6,7 @@ import json
 
 from raddle.actions.importing.codex import Codex
 from raddle.actions.importing.importer import SourceName
-from raddle.model.threads.message import NOTICE, TURN, Message
+from raddle.model.threads.message import NOTICE, TURN
 from tests.builders_codex import (
     FOLDER,
     OLD_SESSION,
@@ -17,23 +17,12 @@ from tests.builders_codex import (
     a_short_session,
     begun,
     call_id,
+    imported,
+    only,
+    said,
     uuid7,
 )
-from tests.reading import Reading, named, read
-
-
-def imported(session: CodexSession) -> Reading:
-    return read(Codex(), named(session.name), session.data)
-
-
-def said(reading: Reading) -> list[tuple[str, str]]:
-    return [(message.role, message.content) for message in reading.thread.messages if message.kind == TURN]
-
-
-def only(reading: Reading, role: str) -> Message:
-    (found,) = [message for message in reading.thread.messages if message.role == role]
-    return found
-
+from tests.reading import read
 
 # -- what is said, once
 

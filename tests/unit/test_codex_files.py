@@ -7,7 +7,7 @@ import json
 from raddle.actions.importing.codex import Codex
 from raddle.actions.importing.importer import Place
 from raddle.model.threads.delta import Delta
-from raddle.model.threads.message import COMPACTION, TURN, Message
+from raddle.model.threads.message import COMPACTION
 from raddle.model.tolerant_json import DEEPEST
 from tests.builders_codex import (
     OLD_SESSION,
@@ -17,24 +17,13 @@ from tests.builders_codex import (
     a_short_session,
     begun,
     call_id,
+    imported,
     kept,
+    only,
+    said,
     uuid7,
 )
-from tests.reading import Reading, named, read
-
-
-def imported(session: CodexSession) -> Reading:
-    return read(Codex(), named(session.name), session.data)
-
-
-def said(reading: Reading) -> list[tuple[str, str]]:
-    return [(message.role, message.content) for message in reading.thread.messages if message.kind == TURN]
-
-
-def only(reading: Reading, role: str) -> Message:
-    (found,) = [message for message in reading.thread.messages if message.role == role]
-    return found
-
+from tests.reading import named, read
 
 # -- damage
 

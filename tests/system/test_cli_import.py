@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from raddle.actions.importing.registry import agents
 from raddle.config import load_config
 from raddle.wiring import Stores
 from tests.builders_claude_code import OTHER_SESSION, SESSION, ClaudeSession, a_short_session
@@ -246,3 +247,8 @@ def test_an_agent_goes_by_what_people_call_it_too(
     (tmp_path / "claude").mkdir()
     answer = raddle("import", "claude")
     assert (answer.code, "no session" in answer.err) == (3, True), "a folder of that name is what was meant"
+
+
+def test_the_help_names_every_agent() -> None:
+    shown = done("import", "--help").out
+    assert [agent for agent in agents() if agent not in shown.lower()] == []

@@ -31,7 +31,8 @@ _ALL_OF_THEM = "(--all-problems, or --json)"
 @click.command(
     name="import",
     help="Bring in the sessions of other agents: of every agent found on this machine, of the AGENTs named, or at "
-    "the PATHs named. Again brings in what is new; nothing is ever written where the agents keep theirs.",
+    "the PATHs named. Again brings in what is new; nothing is ever written where the agents keep theirs.\n\n"
+    "AGENT is claude-code, codex, gemini-cli, opencode, loom or quorum; an export of ChatGPT is named by its PATH.",
 )
 @click.argument("what", nargs=-1, metavar="[AGENT|PATH]…")
 @click.option("--since", metavar="WHEN", help="Only files changed since: 2026-11-30, or 7d, 12h.")

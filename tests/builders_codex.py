@@ -383,6 +383,25 @@ def a_reverted_session(*, to_end: bool = False) -> tuple[CodexSession, CodexSess
     return first, second
 
 
+def a_fork_that_names_its_base(
+    first: CodexSession, *, end: int | None = None, name: str = "based"
+) -> CodexSession:
+    """What 0.154 and later write of a fork: the session it goes on from, and the ordinal it was forked at."""
+    end = first.ordinal if end is None else end
+    start = first.now + 600_000_000
+    fork = CodexSession(uuid7(start, name), start=start)
+    fork.ordinal = end
+    fork.meta(
+        forked_from_id=first.session,
+        forked_from_ordinal_exclusive=end,
+        history_base={"thread_id": first.session, "end_ordinal_exclusive": end, "end_byte_offset": 99},
+    )
+    fork.begin_turn()
+    fork.types(f"And now, {name}?")
+    fork.says(f"Now {name}.")
+    return fork
+
+
 def imported(session: CodexSession) -> Reading:
     """What Codex's importer makes of it."""
     return read(Codex(), named(session.name), session.data)

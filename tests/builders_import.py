@@ -27,6 +27,8 @@ class Machine:
         self.home = home or folder / "home"
         self.clock = clock or WoundClock()
         self.claude = self.home / ".claude" / "projects"
+        self.variables: dict[str, str] = {}
+        """Variables of agents."""
         self.config_file = folder / "config" / "config.toml"
         self.home.mkdir(parents=True, exist_ok=True)
 
@@ -34,7 +36,7 @@ class Machine:
     def environment(self) -> dict[str, str]:
         """The variables that raddle is started with."""
         places = {f"RADDLE_{name.upper()}_DIR": str(self.folder / name) for name in _FOLDERS}
-        return {"HOME": str(self.home), **places}
+        return {"HOME": str(self.home), **places, **self.variables}
 
     @contextmanager
     def stores(self) -> Iterator[Stores]:

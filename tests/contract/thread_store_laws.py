@@ -13,7 +13,7 @@ from typing import Protocol
 import pytest
 
 from raddle.actions.ports import ThreadShelf, ThreadStore
-from raddle.model.errors import Ambiguous, ConflictError, InvalidInput, NotFound
+from raddle.model.errors import Ambiguous, ConflictError, InvalidInput, NotFound, UserError
 from raddle.model.threads.agent_state import AgentState
 from raddle.model.threads.codec import encode_thread
 from raddle.model.threads.delta import Delta
@@ -139,9 +139,28 @@ class ThreadStoreLaws:
 
     def test_an_edit_inside_an_edit_of_the_same_thread_is_refused(self, store: Store) -> None:
         thread_id = begin(store)
-        with store.edit(thread_id), pytest.raises(RuntimeError):
+        with store.edit(thread_id), pytest.raises(UserError, match="being edited already") as refused:
             store.append(thread_id, "user", "unseen by the one outside")
+        assert refused.value.hint
         assert texts(store.load(thread_id).messages) == ["hello"]
+
+    def test_so_it_is_through_another_store_of_the_same_process(self, open_store: OpenStore) -> None:
+        store, other = open_store(), open_store()
+        thread_id, another = begin(store), begin(store)
+        with store.edit(thread_id) as editor:
+            inside: list[Callable[[], object]] = [
+                lambda: other.append(thread_id, "user", "unseen by the one outside"),
+                lambda: other.save(store.load(thread_id)),
+                lambda: other.delete_files(thread_id),
+            ]
+            for write in inside:
+                with pytest.raises(UserError, match="being edited already"):
+                    write()
+            other.append(another, "user", "of another thread")
+            editor.append("user", "by the one outside")
+        other.append(thread_id, "user", "after it")
+        assert texts(store.load(thread_id).messages) == ["hello", "by the one outside", "after it"]
+        assert len(store.load(another).messages) == 2
 
     def test_a_turn_is_appended_under_the_tip(self, store: Store) -> None:
         thread_id = begin(store, "one")

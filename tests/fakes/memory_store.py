@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from raddle.actions.ports import Placed, is_empty
-from raddle.model.errors import Ambiguous, ConflictError, NotFound
+from raddle.model.errors import Ambiguous, ConflictError, NotFound, UserError
 from raddle.model.ids import parse_thread_id, parse_thread_id_prefix
 from raddle.model.threads.adopt import open_file
 from raddle.model.threads.codec import decode_file
@@ -137,7 +137,7 @@ class MemoryStore:
     @contextlib.contextmanager
     def _locked(self, thread_id: str) -> Iterator[None]:
         if thread_id in self._folder.edited:
-            raise RuntimeError(f"an edit of {thread_id} inside an edit of it would not see it")
+            raise UserError(f"{thread_id} is being edited already", "use the editor of that edit")
         self._folder.edited.add(thread_id)
         try:
             yield

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import resource
 import stat
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -145,6 +147,39 @@ def test_a_removed_blob_is_gone_and_can_come_again(blobs: BlobDirectory, tmp_pat
     assert blobs.put(TEXT) == gone
     assert sorted(blobs.ids()) == sorted([kept, gone])
     assert len(files_in(tmp_path / "blobs")) == 2
+
+
+def test_the_last_blob_of_a_folder_takes_the_folder_with_it(blobs: BlobDirectory, tmp_path: Path) -> None:
+    folder = tmp_path / "blobs"
+    names = {content: name_of(content) for content in (str(number).encode() for number in range(2_000))}
+    same = [content for content, name in names.items() if name.startswith("00")]
+    one, other = (blobs.put(content) for content in same[:2])
+    assert blobs.delete(one)
+    assert blobs.read(other) == same[1]
+    assert blobs.delete(other)
+    assert list(folder.iterdir()) == []
+    assert not blobs.delete(other)
+
+
+def test_a_folder_that_is_removed_while_a_blob_is_made_is_made_again(tmp_path: Path) -> None:
+    blobs = BlobDirectory(tmp_path / "blobs", syncs=False)
+    folder = tmp_path / "blobs" / name_of(b"x")[:2]
+    is_over = threading.Event()
+
+    def remove() -> None:
+        while not is_over.wait(0.0005):
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+    remover = threading.Thread(target=remove)
+    remover.start()
+    try:
+        for _ in range(300):
+            assert blobs.read(blobs.put(b"x")) == b"x"
+            assert blobs.delete(name_of(b"x"))
+    finally:
+        is_over.set()
+        remover.join()
 
 
 def test_a_blob_that_was_dropped_leaves_nothing(blobs: BlobDirectory, tmp_path: Path) -> None:

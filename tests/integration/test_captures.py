@@ -119,6 +119,30 @@ def test_a_commit_that_the_session_does_not_say_is_noted_beside_its_branch(
     assert stores.threads.load(row.id).version == version, "nothing new, nothing written"
 
 
+def test_commits_of_a_branch_that_the_turn_left_again_are_noted(
+    home: Path, stores: Stores, repository: Path
+) -> None:
+    session = ClaudeSession()
+    session.fields |= {"cwd": str(repository), "gitBranch": "main"}
+    session.user("hello")
+    path = keep(home, session)
+    capture(stores, told(path, repository))
+    before = git(repository, "rev-parse", "HEAD")
+    git(repository, "checkout", "-q", "-b", "aside")
+    git(repository, "commit", "-q", "--allow-empty", "-m", "one")
+    git(repository, "commit", "-q", "--allow-empty", "-m", "two")
+    made = git(repository, "rev-list", "--reverse", "HEAD", f"^{before}").split()
+    git(repository, "checkout", "-q", "main")
+    session.user("more")
+    keep(home, session)
+    capture(stores, told(path, repository))
+    (row,) = rows(stores)
+    assert [sha for sha in row.git_commits if sha in made] == made
+    version = stores.threads.load(row.id).version
+    capture(stores, told(path, repository))
+    assert stores.threads.load(row.id).version == version, "nothing new, nothing written"
+
+
 def test_another_repository_that_the_agent_looks_at_is_not_the_sessions(
     home: Path, stores: Stores, repository: Path, tmp_path: Path
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tracemalloc
 import zipfile
 from hashlib import shake_128
 from pathlib import Path
@@ -16,7 +17,7 @@ from raddle.actions.importing.chatgpt import ChatGPT
 from raddle.actions.importing.collection import Member
 from raddle.actions.importing.run_plan import FileProblem
 from raddle.actions.importing.source_reading import SourceError
-from raddle.adapters.agent_homes import chatgpt_scan
+from raddle.adapters.agent_homes import chatgpt_scan, zip_entries
 from raddle.adapters.agent_homes.chatgpt_export import is_export, open_collection
 from raddle.adapters.agent_homes.chatgpt_scan import conversations
 from tests.builders_chatgpt import (
@@ -382,6 +383,28 @@ def test_what_is_no_conversation_is_told_and_the_rest_is_read(tmp_path: Path) ->
     members, problems = listed(path)
     assert [member.session for member in members] == [SESSION, f"{SESSION} (2)"]
     assert len(problems) == 4
+
+
+def test_the_ways_back_into_a_zip_are_so_many_however_many_files_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zip_entries, "_STEP_BYTES", 5_000)
+    monkeypatch.setattr(zip_entries, "_PIECE_BYTES", 5_000)
+    monkeypatch.setattr(zip_entries, "_MOST_MARKS", 30)
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
+        for number in range(30):
+            talk = Conversation(uuid_of(f"talk {number}"))
+            talk.user(shake_128(b"%d" % number).hexdigest(100_000))
+            made.writestr(f"conversations-{number:03}.json", export_of(talk))
+    tracemalloc.start()
+    try:
+        members, problems = listed(path)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (len(members), problems) == (30, [])
+    assert held < 30 * 3 * 45_000  # the beginning, the end and about one more of each
 
 
 def test_a_conversation_that_is_too_long_costs_itself() -> None:

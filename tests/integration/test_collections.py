@@ -11,11 +11,12 @@ import pytest
 
 from raddle.actions.importing.collection import Member
 from raddle.adapters.agent_homes import collections
+from raddle.wiring.importing import Finder, import_sessions
 from raddle.wiring.purging import purge_thread
 from tests.builders_chatgpt import OTHER_SESSION, Conversation
 from tests.builders_import import Machine, counts, reasons, write
 from tests.builders_opencode import OpenCodeSession, a_short_session, shown
-from tests.builders_opencode_stores import connected, store
+from tests.builders_opencode_stores import connected, store, write_folder
 
 SECOND = "ses_2second0000000000000000000"
 
@@ -160,3 +161,59 @@ def test_an_export_that_did_not_change_is_not_looked_into(
     assert counts(machine.bring_in(str(export)), "chatgpt")[:3] == (0, 0, 2)
     assert counts(machine.bring_in(str(export.parent)), "chatgpt")[:3] == (0, 0, 2)
     assert listed == []
+
+
+def a_database(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    connection = connected(path)
+    store(connection, a_short_session())
+    connection.close()
+    return path
+
+
+@pytest.mark.parametrize("below", ["", "storage", "opencode/storage"])
+def test_the_older_folder_of_opencode_is_read_where_a_person_names_it(
+    machine: Machine, tmp_path: Path, below: str
+) -> None:
+    write_folder(tmp_path / "copy" / below, a_short_session())
+    assert counts(machine.bring_in(str(tmp_path / "copy")), "opencode")[:2] == (1, 0)
+    assert len(machine.finds("relay")) == 1
+    assert counts(machine.bring_in(str(tmp_path / "copy")), "opencode") == (0, 0, 1, 0)
+
+
+@pytest.mark.parametrize("named", ["odd.name.db", "."])
+def test_a_database_of_opencode_is_read_where_a_person_names_it(
+    machine: Machine, tmp_path: Path, named: str
+) -> None:
+    a_database(tmp_path / "copy" / "odd.name.db")
+    assert counts(machine.bring_in(str(tmp_path / "copy" / named)), "opencode")[:2] == (1, 0)
+
+
+@pytest.mark.parametrize("value", ["{elsewhere}/mine.sqlite", "mine.sqlite", "sub/mine.sqlite"])
+def test_the_database_that_opencodes_variable_names_is_read_too(
+    machine: Machine, tmp_path: Path, value: str
+) -> None:
+    home = machine.home / ".local" / "share" / "opencode"
+    home.mkdir(parents=True)
+    value = value.format(elsewhere=tmp_path / "elsewhere")
+    path = a_database(home / value)
+    machine.variables["OPENCODE_DB"] = value
+    assert counts(machine.bring_in(), "opencode")[:2] == (1, 0)
+    assert counts(machine.bring_in("opencode"), "opencode") == (0, 0, 1, 0)
+    with machine.stores() as stores:
+        assert path.parent in Finder(stores, ("opencode",), {}).folders()
+        more = OpenCodeSession(SECOND)
+        more.says(more.user("Where is the glaze?"), "On the shelf.")
+        connection = connected(path)
+        store(connection, more)
+        connection.close()
+        report = import_sessions(stores, ("opencode",), changed=[f"{path}-wal", str(path)])
+    assert counts(report, "opencode")[0] == 1
+
+
+@pytest.mark.parametrize("value", [":memory:", "nothing.db", "opencode.db"])
+def test_a_variable_that_names_no_other_database_changes_nothing(machine: Machine, value: str) -> None:
+    a_database(machine.home / ".local/share/opencode/opencode.db")
+    machine.variables["OPENCODE_DB"] = value
+    report = machine.bring_in()
+    assert (counts(report, "opencode")[:3], report.problems) == ((1, 0, 0), [])

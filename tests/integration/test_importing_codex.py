@@ -6,7 +6,11 @@ from pathlib import Path
 
 import zstandard
 
-from tests.builders_codex import a_short_session
+from raddle.actions.importing.importer import thread_id_of
+from raddle.model.threads.thread import Thread
+from raddle.wiring.care import check
+from raddle.wiring.purging import purge_thread
+from tests.builders_codex import CodexSession, a_fork_that_names_its_base, a_short_session
 from tests.builders_import import Machine, add, counts, write
 
 
@@ -57,3 +61,128 @@ def test_a_session_that_codex_archived_goes_on_being_one(tmp_path: Path) -> None
     machine.bring_in()
     assert machine.texts().count("and then?") == 1
     assert len(machine.threads()) == 1
+
+
+def keep(machine: Machine, *sessions: CodexSession) -> None:
+    for session in sessions:
+        write(machine.home / ".codex" / "sessions" / session.name, session.data)
+
+
+def thread_of(machine: Machine, session: CodexSession) -> Thread:
+    with machine.stores() as stores:
+        return stores.threads.load(thread_id_of("codex", session.session))
+
+
+def path(thread: Thread) -> list[str]:
+    tip = thread.tree.tip()
+    return [
+        message.content for message in thread.tree.path_to_root(tip.id if tip else None) if message.content
+    ]
+
+
+def two_turns() -> CodexSession:
+    first = a_short_session()
+    first.begin_turn()
+    first.types("Fire them")
+    first.says("Fired.")
+    first.end_turn()
+    return first
+
+
+class TestAForkThatNamesWhatItGoesOnFrom:
+    """As Codex writes it since 0.154: the turns before it stand in the first session's file alone."""
+
+    def test_it_has_the_turns_before_it_under_the_ids_of_the_first_session(self, tmp_path: Path) -> None:
+        machine, first = Machine(tmp_path), two_turns()
+        fork = a_fork_that_names_its_base(first)
+        again = a_fork_that_names_its_base(fork, name="again")
+        keep(machine, again, fork, first)
+        machine.bring_in()
+        before, after, last = (thread_of(machine, one) for one in (first, fork, again))
+        assert path(after) == [*path(before), "And now, based?", "Now based."]
+        assert path(last) == [*path(after), "And now, again?", "Now again."]
+        assert (
+            {turn.id for turn in before.tree}
+            <= {turn.id for turn in after.tree}
+            <= {turn.id for turn in last.tree}
+        )
+        assert all(after.tree.get(turn.id) == turn for turn in before.tree)
+        assert machine.finds("relay") != []
+        report = machine.bring_in()
+        assert (report.messages, counts(report, "codex")) == (0, (0, 0, 3, 0))
+
+    def test_one_that_was_forked_earlier_has_no_later_turn(self, tmp_path: Path) -> None:
+        machine, first = Machine(tmp_path), two_turns()
+        fork = a_fork_that_names_its_base(first, end=a_short_session().ordinal)
+        keep(machine, first, fork)
+        machine.bring_in()
+        assert "Fire them" not in path(thread_of(machine, fork))
+        assert path(thread_of(machine, fork))[-3:] == ["The relay is open.", "And now, based?", "Now based."]
+
+    def test_whichever_comes_first_it_is_the_same_thread(self, tmp_path: Path) -> None:
+        first = two_turns()
+        fork = a_fork_that_names_its_base(first)
+        threads = []
+        for number, order in enumerate([(first, fork), (fork, first)]):
+            machine = Machine(tmp_path / str(number))
+            for session in order:
+                keep(machine, session)
+                machine.bring_in()
+            threads.append(thread_of(machine, fork))
+            assert counts(machine.bring_in(), "codex") == (0, 0, 2, 0)
+        assert path(threads[0]) == path(threads[1])
+        assert [turn.id for turn in threads[0].messages] == [turn.id for turn in threads[1].messages]
+
+    def test_it_goes_on_growing_and_so_does_the_first_session(self, tmp_path: Path) -> None:
+        machine, first = Machine(tmp_path), two_turns()
+        fork = a_fork_that_names_its_base(first)
+        keep(machine, first, fork)
+        machine.bring_in()
+        for session in (first, fork):
+            session.begin_turn()
+            session.types(f"More of {session.session}")
+        keep(machine, first, fork)
+        assert machine.bring_in().messages == 2
+        assert path(thread_of(machine, fork))[-2:] == ["Now based.", f"More of {fork.session}"]
+
+    def test_one_whose_thread_was_damaged_is_built_anew_with_them(self, tmp_path: Path) -> None:
+        machine, first = Machine(tmp_path), two_turns()
+        fork = a_fork_that_names_its_base(first)
+        keep(machine, first, fork)
+        machine.bring_in()
+        before = thread_of(machine, fork)
+        with machine.stores() as stores:
+            for file in stores.paths.threads_dir.glob(f"{before.id}*"):
+                file.unlink()
+            stores.paths.thread_file(before.id).write_bytes(b"damage")
+            check(stores, fix=True)
+        assert path(thread_of(machine, fork)) == path(before)
+
+    def test_without_the_first_session_it_begins_where_it_was_forked(self, tmp_path: Path) -> None:
+        machine, fork = Machine(tmp_path), a_fork_that_names_its_base(two_turns())
+        keep(machine, fork)
+        machine.bring_in()
+        assert path(thread_of(machine, fork)) == ["And now, based?", "Now based."]
+        assert counts(machine.bring_in(), "codex") == (0, 0, 1, 0)
+
+    def test_what_was_purged_does_not_come_in_with_a_fork(self, tmp_path: Path) -> None:
+        machine, first = Machine(tmp_path), two_turns()
+        keep(machine, first)
+        machine.bring_in()
+        with machine.stores() as stores:
+            purge_thread(stores, thread_id_of("codex", first.session))
+        fork = a_fork_that_names_its_base(first)
+        keep(machine, fork)
+        machine.bring_in()
+        assert path(thread_of(machine, fork)) == ["And now, based?", "Now based."]
+
+    def test_what_was_private_stays_private_in_a_fork(self, tmp_path: Path) -> None:
+        machine, first = Machine(tmp_path), two_turns()
+        keep(machine, first)
+        machine.bring_in()
+        with machine.stores() as stores, stores.threads.edit(thread_id_of("codex", first.session)) as editor:
+            editor.set_private(True)
+        fork = a_fork_that_names_its_base(first)
+        keep(machine, fork)
+        machine.bring_in()
+        assert thread_of(machine, fork).is_private

@@ -8,6 +8,7 @@ import pytest
 
 from raddle.actions.importing.run import ImportReport
 from raddle.adapters.agent_homes.source_bytes import SourceBytes
+from raddle.wiring.purging import purge_thread
 from tests.builders_claude_code import (
     OTHER_SESSION,
     SESSION,
@@ -324,3 +325,73 @@ def test_a_report_tells_sessions_that_only_have_new_bookkeeping_as_unchanged(mac
     assert counts(report) == (0, 0, 1, 0)
     assert machine.source_of(path) == [path.read_bytes()]
     assert PROJECT in str(path)
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "stands"),
+    [
+        ("zzz half", "zzz half, and whole", "zzz half, and whole"),
+        ("zzz first", "aaa rewritten to more", "aaa rewritten to more"),
+        ("zzz said in full", "aaa cut", "zzz said in full"),
+    ],
+)
+def test_of_a_message_that_was_rewritten_in_place_the_fuller_form_stands_and_the_bytes_of_both_are_kept(
+    machine: Machine, first: str, then: str, stands: str
+) -> None:
+    said = {}
+    path = machine.file(f"{SESSION}.jsonl")
+    for text in (first, then):
+        talk = ClaudeSession()
+        talk.user("why?")
+        talk.says(text, message="msg_1")
+        write(path, talk.data)
+        machine.bring_in()
+        said[text] = talk.data
+    assert machine.texts() == ["why?", stands]
+    assert machine.finds(stands.replace(",", "")) == [only_thread(machine)]
+    assert machine.source_of(path) == [said[first], said[then]]
+    assert counts(machine.bring_in()) == (0, 0, 1, 0)
+
+
+def test_a_file_that_held_another_sessions_lines_before_its_own_keeps_all_its_bytes_and_both_threads(
+    machine: Machine,
+) -> None:
+    """The other session may have no file any more: its thread stays, and its turns count once, for they have one id."""
+    resumed = ClaudeSession(SESSION)
+    resumed.user("said before")
+    path = machine.file(f"{OTHER_SESSION}.jsonl")
+    write(path, resumed.data)
+    machine.bring_in()
+    own = ClaudeSession(OTHER_SESSION)
+    own.user("resumed")
+    add(path, own.data)
+    machine.bring_in()
+    before, after = sorted(machine.threads(), key=lambda thread: len(thread.messages))
+    assert [message.content for message in before.messages] == ["said before"]
+    assert [message.content for message in after.messages] == ["said before", "resumed"]
+    assert before.messages[0].id == after.messages[0].id
+    with machine.stores() as stores:
+        kept = [segment for _, segment in stores.ledger.segments_of(after.id)]
+        data = b"".join(
+            stores.blobs.read(segment.sha256) for segment in sorted(kept, key=lambda one: one.start)
+        )
+        assert data == path.read_bytes()
+        purge_thread(stores, before.id)
+        purge_thread(stores, after.id)
+        assert list(stores.blobs.ids()) == []
+
+
+def test_what_a_file_held_of_another_session_stays_with_it_when_that_is_purged(machine: Machine) -> None:
+    resumed = ClaudeSession(SESSION)
+    resumed.user("said before")
+    path = machine.file(f"{OTHER_SESSION}.jsonl")
+    write(path, resumed.data)
+    machine.bring_in()
+    first = only_thread(machine)
+    own = ClaudeSession(OTHER_SESSION)
+    own.user("resumed")
+    add(path, own.data)
+    machine.bring_in()
+    with machine.stores() as stores:
+        purge_thread(stores, first)
+    assert machine.source_of(path) == [path.read_bytes()]

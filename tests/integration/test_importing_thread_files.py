@@ -11,6 +11,7 @@ import pytest
 from raddle.actions.exporting.registry import form_named
 from raddle.model.threads.quorum import encode_quorum
 from raddle.model.threads.thread import Thread
+from raddle.wiring.purging import purge_thread
 from tests.builders_claude_code import a_session_with_everything, a_sub_agent
 from tests.builders_import import Machine, counts, reasons, write
 
@@ -251,6 +252,56 @@ class TestOurOwnExports:
         one.bring_in(str(export))
         assert {"from one", "from the other"} <= set(one.texts())
         assert one.thread().tree.lost() == []
+
+    def test_turns_that_quorum_added_to_an_export_come_into_the_thread(self, tmp_path: Path) -> None:
+        machine = Machine(tmp_path)
+        machine.keep(a_session_with_everything())
+        machine.bring_in()
+        thread = machine.thread()
+        export = machine.home / ".nsed/threads/one.json"
+        write(export, encode_quorum(thread))
+        assert counts(machine.bring_in(), "quorum") == (0, 0, 1, 0)
+        assert machine.thread().registers == thread.registers
+        self.go_on(export, "Anything else?")
+        assert counts(machine.bring_in(), "quorum") == (0, 1, 0, 1)
+        assert machine.thread().id == thread.id
+        assert machine.texts()[-1] == "Anything else?"
+        assert counts(machine.bring_in(), "quorum") == (0, 0, 1, 0)
+        with machine.stores() as stores:
+            assert stores.notes_on(machine.thread()) == [], "the session itself was not rewritten"
+
+    def test_an_export_for_quorum_of_a_thread_that_is_not_here_is_a_thread_of_its_own(
+        self, tmp_path: Path
+    ) -> None:
+        one, other = Machine(tmp_path / "one"), Machine(tmp_path / "other")
+        one.keep(a_session_with_everything())
+        one.bring_in()
+        export = tmp_path / "export.json"
+        export.write_bytes(encode_quorum(one.thread()))
+        other.bring_in(str(export))
+        assert other.thread().id != one.thread().id
+
+    def test_an_export_for_quorum_does_not_bring_back_what_was_purged(self, tmp_path: Path) -> None:
+        machine = Machine(tmp_path)
+        machine.keep(a_session_with_everything())
+        machine.bring_in()
+        export = machine.home / ".nsed/threads/one.json"
+        write(export, encode_quorum(machine.thread()))
+        machine.bring_in()
+        with machine.stores() as stores:
+            purge_thread(stores, machine.thread().id)
+        self.go_on(export, "Anything else?")
+        machine.bring_in()
+        with machine.stores() as stores:
+            assert stores.threads.ids() == []
+
+    def go_on(self, export: Path, words: str) -> None:
+        plain = json.loads(export.read_bytes())
+        last = plain["messages"][-1]
+        plain["messages"].append(
+            last | {"id": "f" * 32, "parent_id": last["id"], "role": "user", "content": words}
+        )
+        write(export, json.dumps(plain, indent=2).encode())
 
     def must_be_equal(self, one: Thread, other: Thread) -> None:
         assert (one.id, one.version, one.messages, one.registers) == (

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from raddle.adapters.local_store.purge_marks import PurgeMarks
 from raddle.model.errors import StorageError
 from raddle.wiring import purging
 from raddle.wiring.import_lock import import_lock
@@ -65,6 +66,51 @@ class TestAWholeThread:
         assert machine.finds("marimba") == []
         assert not (machine.folder / "data" / "active-branches.json").read_bytes().count(thread_id.encode())
         assert machine.orphans() == set()
+
+    def test_no_path_of_it_is_left_and_its_file_is_known_all_the_same(self, machine: Machine) -> None:
+        talk = a_talk()
+        path = machine.keep(talk)
+        other = machine.keep(a_talk(OTHER_SESSION, "balafon"))
+        machine.bring_in()
+        thread_id = thread_of(machine)
+        purge(machine, thread_id)
+        assert str(other).encode() in machine.everything_stored()
+
+        def nothing_is_told() -> bool:
+            stored = machine.everything_stored()
+            return not any(one.encode() in stored for one in (str(path), path.name, SESSION))
+
+        assert nothing_is_told()
+        again = machine.bring_in()
+        assert (again.left_out, again.passed_over.purged) == ([], 1)
+        assert nothing_is_told()
+        talk.user("and more")
+        machine.keep(talk)
+        grown = machine.bring_in()
+        assert [left.path for left in grown.left_out] == [str(path)]
+        copy = path.with_name("copy.jsonl")
+        copy.write_bytes(talk.data)
+        assert [left.path for left in machine.bring_in(str(copy)).left_out] == [str(copy)]
+        assert b"copy.jsonl" not in machine.everything_stored()
+        assert nothing_is_told()
+        assert machine.bring_in(revive=True).threads == 1
+        assert len(machine.source_of(path)) == 1
+        assert str(path).encode() in machine.everything_stored()
+
+    def test_paths_that_an_earlier_raddle_left_are_hidden_by_the_next_import(self, machine: Machine) -> None:
+        path = machine.keep(a_talk())
+        machine.bring_in()
+        with machine.stores() as stores:
+            left = stores.ledger.entries()
+        thread_id = thread_of(machine)
+        purge(machine, thread_id)
+        with machine.stores() as stores:
+            stores.ledger.revive(thread_id)
+            stores.ledger.record([(left[str(path)], b"state")], ())
+            PurgeMarks(stores.paths.purge_marks, stores.locks).note({thread_id: True})
+        assert path.name.encode() in machine.everything_stored()
+        machine.bring_in()
+        assert path.name.encode() not in machine.everything_stored()
 
     def test_what_another_thread_has_too_stays(self, machine: Machine) -> None:
         machine.keep(a_talk())

@@ -18,7 +18,13 @@ from raddle.wiring import care
 from raddle.wiring.care import check
 from raddle.wiring.import_lock import import_lock
 from raddle.wiring.purging import purge_removed, purge_thread, purgeable
-from tests.builders_claude_code import ClaudeSession, a_session_with_everything, a_short_session, a_sub_agent
+from tests.builders_claude_code import (
+    ClaudeSession,
+    a_session_with_everything,
+    a_short_session,
+    a_sub_agent,
+    uuid_of,
+)
 from tests.builders_import import Machine, add, write
 from tests.builders_store import grow_old
 from tests.file_events import start_child
@@ -101,10 +107,10 @@ class TestBuiltAnew:
         path = machine.keep(talk)
         machine.bring_in()
         shorter = ClaudeSession()
-        shorter.user("Begin again")
+        shorter.user("Begin again", uuid=uuid_of("again"))
         write(path, shorter.data)
         machine.bring_in()
-        assert {"Begin again", "The relay is open."} <= set(machine.texts())
+        assert {"Why is the kiln cold?", "Begin again", "The relay is open."} <= set(machine.texts())
         self.rebuilt(machine)
 
     def test_a_thread_file_of_another_program(self, machine: Machine) -> None:

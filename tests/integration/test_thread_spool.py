@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -60,12 +61,21 @@ MESSAGES = st.builds(
 )
 
 
+@pytest.mark.parametrize("are_all_alike", [False, True])
 @pytest.mark.parametrize("buffer", [1 << 20, 100])
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(batches=st.lists(st.lists(MESSAGES, max_size=4), max_size=6).filter(any))
 def test_whatever_order_messages_come_in_the_file_is_that_of_the_joined_thread(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, buffer: int, batches: list[list[Message]]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    buffer: int,
+    are_all_alike: bool,
+    batches: list[list[Message]],
 ) -> None:
+    """`are_all_alike`: every id hashes to the same number."""
+    if are_all_alike:
+        monkeypatch.setattr(thread_spool, "hash", lambda _: -7, raising=False)
+    monkeypatch.setattr(thread_spool, "_LEAST_TABLE", 2)
     monkeypatch.setattr(thread_spool, "_BUFFER_BYTES", buffer)
     monkeypatch.setattr(thread_spool, "_COPY_BYTES", buffer)
     assert written(tmp_path, *batches) == saved(*batches)
@@ -119,6 +129,25 @@ def test_memory_does_not_grow_with_what_is_spooled(tmp_path: Path) -> None:
     child = start_child(spool_much)
     child.join()
     assert child.exitcode == 0
+
+
+def test_a_message_that_is_spooled_is_held_as_some_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session of two gigabytes has half a million of them."""
+    monkeypatch.setattr(thread_spool, "_BUFFER_BYTES", 0)
+    spool = ThreadSpool(tmp_path)
+    tracemalloc.start()
+    try:
+        for number in range(0, 6_000, 100):
+            spool.add(
+                [a_message(f"{at:0100}", ts=format_time(NOON + at)) for at in range(number, number + 100)]
+            )
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        spool.close()
+    assert held < 6_000 * 70
 
 
 @pytest.mark.parametrize("limit", [4_096, 3 << 20])

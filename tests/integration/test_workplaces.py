@@ -32,6 +32,9 @@ def git(folder: Path, *arguments: str) -> None:
     subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True)
 
 
+ADA = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+
+
 def stored(thread_id: str) -> Thread:
     with open_stores(load_config()) as stores:
         return stores.threads.load(thread_id)
@@ -84,6 +87,45 @@ def test_a_remote_that_comes_in_the_middle_makes_the_thread_private(
         assert (thread.is_private, thread.visibility) == (True, "private")
         assert thread.plain("git_remote_url") == "github.com/Me/Secret"
         session.assistant("there it is")
+
+
+@pytest.mark.parametrize("kind", ["repository", "worktree", "new repository"])
+def test_no_word_that_follows_a_private_remote_is_written_before_the_thread_is_private(
+    home: Path, secret: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    folder = main = home / "x"
+    if kind != "new repository":
+        git(main, "init", "-q")
+    if kind == "worktree":
+        git(main, *ADA, "commit", "-q", "--allow-empty", "-m", "one")
+        git(main, "worktree", "add", "-q", str(home / "y"))
+        folder = home / "y"
+    monkeypatch.chdir(folder)
+    with raddle.record() as session:
+        session.user("open words")
+        with session.tool("1", "shell") as run:
+            if kind == "new repository":
+                git(main, "init", "-q")
+            git(main, "remote", "add", "origin", "git@github.com:me/secret.git")
+            run.result = "secret words"
+        journal = home / f".local/share/raddle/threads/{session.thread_id}.journal"
+        lines = journal.read_bytes().splitlines()
+    said = next(number for number, line in enumerate(lines) if b"secret words" in line)
+    private = [number for number, line in enumerate(lines) if b'"is_private"' in line]
+    assert private[:1] == [said], "one write holds both"
+
+
+def test_a_private_remote_that_a_person_adds_holds_for_the_very_next_turn(
+    home: Path, secret: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = home / "x"
+    git(folder, "init", "-q")
+    monkeypatch.chdir(folder)
+    with raddle.record() as session:
+        session.user("hello")
+        git(folder, "remote", "add", "origin", "git@github.com:me/secret.git")
+        session.assistant("secret words")
+        assert stored(session.thread_id).is_private
 
 
 def test_what_a_person_made_public_stays_so_while_the_remote_is_the_same(

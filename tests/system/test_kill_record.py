@@ -66,6 +66,41 @@ def test_a_program_that_is_killed_leaves_the_state_it_was_in(kind: str) -> None:
     assert thread.agent_state.last_error == ("TimeoutError: no answer" if kind == "error" else None)
 
 
+TWO_IN_ONE_THREAD = """
+with raddle.record(thread=sys.argv[1]) as session:
+    reached(); input()
+    session.user("hello")
+    reached(); input()
+    session.assistant("Here I am.")
+    reached(); input()
+"""
+
+
+def test_of_two_programs_in_one_thread_the_one_that_lives_does_not_hide_where_the_other_was_killed() -> None:
+    with raddle.record() as first:
+        first.user("hello")
+        first.assistant("What can I do for you?")
+    with (
+        running(TWO_IN_ONE_THREAD, first.thread_id) as killed,
+        running(TWO_IN_ONE_THREAD, first.thread_id) as lives,
+    ):
+        for program in (killed, lives):
+            program.hear()
+        for program in (killed, lives):
+            program.go_on()
+            program.hear()
+        killed.send(signal.SIGKILL)
+        for _ in range(2):
+            lives.go_on()
+            lives.hear()
+        assert lives.process.wait(60) == 0
+    assert the_thread().agent_state.kind == "calling_llm"
+    with raddle.record(thread=first.thread_id) as again:
+        assert again.state.kind == "calling_llm"
+        again.waiting()
+    assert the_thread().agent_state == raddle.AgentState()
+
+
 @pytest.fixture
 def slow_git(tmp_path: Path) -> Iterator[Path]:
     """A folder with a `git` that waits, once there is a file `slow` beside it, and says so in the pipe `asked`."""

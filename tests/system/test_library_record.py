@@ -144,6 +144,26 @@ def test_git_is_looked_at_at_the_start_after_each_tool_and_at_the_end(tmp_path: 
     assert thread.plain("workspace_root") == str(repository)
 
 
+def test_commits_on_a_branch_that_a_tool_left_again_are_noted(tmp_path: Path) -> None:
+    repository = a_repository(tmp_path / "repository")
+    first = git(repository, "rev-parse", "HEAD")
+    with raddle.record(repository) as session:
+        session.user("try it on a branch")
+        with session.tool("c1", "run"):
+            git(repository, "checkout", "-q", "-b", "try")
+            aside = commit(repository, "aside")
+            git(repository, "checkout", "-q", "main")
+        thread = stored(session.thread_id)
+        assert thread.git_commits == [first, aside]
+        assert (thread.plain("git_branch"), thread.plain("git_current_commit_sha")) == ("main", first)
+        with session.tool("c2", "run"):
+            git(repository, "checkout", "-q", "try")
+            more = commit(repository, "more")
+            git(repository, "checkout", "-q", "main")
+            last = commit(repository, "last")
+        assert stored(session.thread_id).git_commits == [first, aside, more, last]
+
+
 def test_without_a_workspace_it_is_the_repository_around_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

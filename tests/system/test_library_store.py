@@ -133,6 +133,13 @@ def test_what_does_not_fit_is_refused_by_name() -> None:
         with store.edit(thread_id) as editor:
             with pytest.raises(raddle.UserError, match="being edited already"):
                 store.delete(thread_id)
+            with raddle.open() as other, pytest.raises(raddle.UserError, match="being edited already"):
+                other.delete(thread_id)
+            with (
+                pytest.raises(raddle.UserError, match="being edited already"),
+                raddle.record(thread=thread_id) as session,
+            ):
+                session.user("unseen by the edit")
             editor.rename("Kiln")
         assert store.get(thread_id).title == "Kiln"
     for wrong in ({"title": 5}, {"thread": 5}, {"model": 7}, {"private": "no"}, {"workspace": 5}):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from raddle.actions.importing.claude_code import ClaudeCode
+from raddle.actions.importing.fullness import fullness
 from raddle.actions.importing.importer import Place
 from raddle.actions.importing.other_agents import agent_of
 from raddle.actions.importing.registry import agents, importer_of
@@ -78,7 +79,7 @@ def test_one_api_message_over_several_lines_is_one_message_whose_usage_counts_on
     assert message.usage == Usage(
         input_tokens=10, output_tokens=250, cache_read_tokens=7, cache_write_tokens=5
     )
-    assert message.rev == 4
+    assert message.rev == fullness(message)
     assert (message.provider, message.model) == ("anthropic", "claude-opus-4-5-20251101")
 
 
@@ -99,9 +100,10 @@ def test_an_api_message_that_grew_after_it_was_saved_grows() -> None:
     session.says("begun", message="msg_1", out=1)
     first = list(session.lines)
     session.says("and ended", message="msg_1", out=9)
+    half = read(ClaudeCode(), FILE, first)
     reading = read_on(ClaudeCode(), FILE, first, session.lines[len(first) :])
     assert reading.texts() == ["go", "begun\n\nand ended"]
-    assert reading.thread.messages[1].rev == 2
+    assert reading.thread.messages[1].rev > half.thread.messages[1].rev
 
 
 def test_a_message_that_began_with_nothing_has_the_id_of_its_first_line() -> None:
@@ -111,7 +113,7 @@ def test_a_message_that_began_with_nothing_has_the_id_of_its_first_line() -> Non
     other = ClaudeSession()
     other.says("words", message="msg_1", uuid=uuid_of("first"))
     assert only(session).id == only(other).id
-    assert only(session).rev == 1
+    assert only(session).rev == only(other).rev
 
 
 def test_a_session_blanked_in_place_gives_nothing_that_beats_what_was_stored() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from msgspec.structs import replace
 
 from raddle.actions.exporting.native import Added, SourceEnd
 from raddle.actions.exporting.native_codex import CodexWriter
@@ -16,6 +17,7 @@ from tests.builders_codex import (
     CodexSession,
     a_bare_session,
     a_fork,
+    a_fork_that_names_its_base,
     a_reverted_session,
     a_session_with_a_sub_agent,
     a_session_with_everything,
@@ -104,10 +106,42 @@ def test_a_fork_that_only_names_what_it_goes_on_from_begins_where_it_was_forked(
     child.begin_turn()
     child.types("And now?")
     reading = imported(child)
-    assert Codex().place(named(child.name), child.data) == Place(session=child.session)
+    assert Codex().place(named(child.name), child.data) == Place(session=child.session, base=SESSION)
     assert reading.path() == ["And now?"]
+    assert reading.ending.waits_for == SESSION
     assert reading.thread.messages[0].extra == {"forked_from": SESSION}
     assert not reading.ending.is_unplaced
+
+
+def test_a_fork_that_names_its_base_hangs_on_the_turn_before_it() -> None:
+    first = a_short_session()
+    at = first.ordinal
+    first.begin_turn()
+    first.types("Fire them")
+    told = Codex().links(imported(first).ending.state)
+    for end, answers in ((at, "The relay is open."), (first.ordinal, "Fire them")):
+        fork = a_fork_that_names_its_base(first, end=end)
+        reading = read(Codex(), named(fork.name), fork.data, links=told)
+        start = reading.thread.messages[0]
+        assert start.parent_id == imported(first).message(answers).id
+        assert start.extra == {"forked_from": SESSION}
+        assert (reading.ending.waits_for, reading.ending.is_unplaced) == ("", False)
+        assert reading.ending.session_id == fork.session
+
+
+def test_a_fork_does_not_hang_on_what_was_said_after_it() -> None:
+    first = a_short_session()
+    fork = a_fork_that_names_its_base(first, end=first.ordinal)
+    first.now += 3_600_000_000
+    first.begin_turn()
+    first.types("An hour later")
+    first.says("Long after.")
+    told = Codex().links(imported(first).ending.state)
+    assert told is not None
+    late = {key: anchor for key, anchor in told.calls.items() if anchor.seq > fork.start}
+    assert late
+    reading = read(Codex(), named(fork.name), fork.data, links=replace(told, calls=late))
+    assert (reading.path()[0], reading.ending.waits_for) == ("And now, based?", SESSION)
 
 
 def test_a_copy_that_took_long_to_write_is_known_by_its_turns() -> None:
@@ -383,9 +417,13 @@ def test_a_session_resumed_into_a_second_file_is_one_thread() -> None:
 
 def test_a_response_that_was_half_written_finishes_with_a_greater_rev() -> None:
     session = a_short_session()
+    answer = imported(session).message("The relay is open.")
+    assert answer.usage is not None
     for cut in range(1, len(session.lines)):
         grown = read_on(Codex(), named(session.name), session.lines[:cut], session.lines[cut:])
-        assert grown.message("The relay is open.").rev == 2
+        assert grown.message("The relay is open.") == answer
+        half = [one for one in grown.messages if one.id == answer.id and one != answer]
+        assert all(one.rev < answer.rev for one in half)
 
 
 def test_a_call_that_is_written_again_after_a_reading_is_one_call() -> None:

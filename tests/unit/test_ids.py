@@ -13,6 +13,7 @@ from raddle.model.ids import (
     derived_id,
     derived_thread_id,
     is_thread_id,
+    new_token,
     parse_message_id,
     parse_thread_id,
     parse_thread_id_prefix,
@@ -140,3 +141,10 @@ def test_parsing_an_id_either_gives_a_whole_one_or_refuses(text: str) -> None:
     except InvalidInput:
         return
     assert is_thread_id(found)
+
+
+def test_a_token_is_another_each_time_and_fits_into_a_url() -> None:
+    tokens = {new_token() for _ in range(100)}
+    assert len(tokens) == 100
+    assert {len(token) for token in tokens} == {43}
+    assert set("".join(tokens)) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")

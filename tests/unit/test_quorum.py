@@ -216,6 +216,51 @@ class TestWriting:
         assert encode_quorum(back.thread()) == encode_quorum(thread)
 
 
+def went_on(export: bytes, *messages: dict[str, Any], **fields: Any) -> bytes:
+    """An export, after its program went on with it and wrote it anew."""
+    plain = json.loads(export) | fields
+    plain["messages"] += messages
+    return json.dumps(plain, indent=2).encode()
+
+
+class TestAnExportThatComesBack:
+    def test_its_new_turns_are_those_of_the_thread_it_was_made_of(self) -> None:
+        thread = a_thread(*a_line("one", "two"), title="Ours")
+        _, two = thread.messages
+        file = decode_quorum(
+            went_on(encode_quorum(thread), turn(A, "three", two.id, ts=0), turn(B, "four", A, ts=0))
+        )
+        thread.join(file.turns_for(thread))
+        assert texts(thread.tree.path_to_root(B)) == ["one", "two", "three", "four"]
+        tip = thread.tree.tip()
+        assert tip is not None
+        assert tip.id == B, "whatever the clock of that program says"
+        assert (thread.title, thread.source, thread.drafts) == ("Ours", None, {})
+
+    def test_what_the_export_has_less_of_takes_nothing_away(self) -> None:
+        thread = a_thread(a_message("m1", "one", ts="2026-11-30T12:00:00.5Z", thinking="hm"), title="Ours")
+        Editor(thread, an_author()).set_draft("m1", "typing")
+        export = went_on(encode_quorum(thread), subject="Theirs", draft="", server_thread="s")
+        assert decode_quorum(export).turns_for(thread).is_empty
+
+    def test_ids_that_are_no_uuids_are_known_again(self) -> None:
+        thread = a_thread(a_message("m 1", "one", seq=1), a_message("m 2", "two", parent_id="m 1", seq=2))
+        export = went_on(encode_quorum(thread), turn("x y", "three", "m 2"), turn(A, "four", "x y"))
+        thread.join(decode_quorum(export).turns_for(thread))
+        assert texts(thread.tree.path_to_root(A)) == ["one", "two", "three", "four"]
+        assert decode_quorum(export).turns_for(thread).is_empty
+        assert [m["id"] for m in json.loads(encode_quorum(thread))["messages"]] == ["m 1", "m 2", "x y", A]
+
+    def test_two_machines_that_read_it_have_the_same_turns(self) -> None:
+        one = a_thread(*a_line("one", "two"))
+        export = went_on(encode_quorum(one), turn(A, "three", one.messages[0].id, ts=0))
+        other = one.copy()
+        Editor(other, an_author("bbbbbbbb")).append("user", "meanwhile")
+        one.join(decode_quorum(export).turns_for(one))
+        other.join(decode_quorum(export).turns_for(other))
+        assert one.tree.get(A) == other.tree.get(A)
+
+
 class TestReadingAgain:
     def test_an_unchanged_file_says_nothing_new(self) -> None:
         known = decode_quorum(FORKED).thread()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from raddle.actions.ports import ThreadStore
 from raddle.actions.recording import states
-from raddle.actions.recording.recorder import GitNews, Opening, Recorder, Step, Turn, stamp_of
+from raddle.actions.recording.recorder import GitNews, Opening, Recorder, Step, Turn
+from raddle.actions.recording.sharing import told_in
 from raddle.model.errors import StorageError
 from raddle.model.ids import MonotonicIds
 from raddle.model.threads.agent_state import AgentState, PendingToolCall
@@ -29,7 +32,11 @@ class Disk:
 
     def __init__(self, folder: MemoryFolder | None = None) -> None:
         clock = WoundClock()
-        self.store = MemoryStore(an_author(clock=clock, new_id=MonotonicIds(clock)), folder or MemoryFolder())
+        self.author, self.folder = (
+            an_author(clock=clock, new_id=MonotonicIds(clock)),
+            folder or MemoryFolder(),
+        )
+        self.store = MemoryStore(self.author, self.folder)
         self.is_full = False
 
     def __call__(self) -> ThreadStore:
@@ -65,7 +72,7 @@ def going_on(disk: Disk, **opening: Any) -> Recorder:
         "is_new": False,
         "head": tip.id if tip is not None else None,
         "state": thread.agent_state,
-        "stamp": stamp_of(thread),
+        "told": told_in(thread),
         **opening,
     }
     return a_recorder(disk, **facts)
@@ -121,6 +128,36 @@ def test_a_session_that_goes_on_becomes_private_with_its_first_step(disk: Disk) 
     assert not disk.thread.is_private
     going_on(disk, is_private=True).take(ANSWERED)
     assert disk.thread.is_private
+
+
+def test_a_step_that_makes_the_thread_private_does_so_in_the_write_of_its_words(disk: Disk) -> None:
+    told: list[tuple[int, bool]] = []
+    disk.store = MemoryStore(
+        disk.author,
+        disk.folder,
+        changed=lambda _: told.append((len(disk.thread.messages), disk.thread.is_private)),
+    )
+    recorder = a_recorder(disk)
+    recorder.take(ASKED)
+    recorder.take(msgspec.structs.replace(ANSWERED, is_private=True))
+    assert told == [(1, False), (2, True)]
+
+
+@pytest.mark.parametrize("keeps_unsaved", [False, True])
+def test_what_made_a_step_private_that_could_not_be_saved_makes_the_next_one_so(
+    disk: Disk, *, keeps_unsaved: bool
+) -> None:
+    recorder = a_recorder(disk, keeps_unsaved=keeps_unsaved)
+    recorder.take(ASKED)
+    disk.is_full = True
+    with contextlib.nullcontext() if keeps_unsaved else pytest.raises(StorageError):
+        recorder.take(msgspec.structs.replace(ANSWERED, is_private=True))
+    disk.is_full = False
+    recorder.take(ANSWERED)
+    assert disk.thread.is_private
+    disk.store.apply(THREAD_ID, lambda editor: editor.set_private(False))
+    recorder.take(ASKED)
+    assert not disk.thread.is_private, "it is owed once, and a person's word counts after it"
 
 
 def test_a_session_goes_on_under_its_own_last_turn_whatever_others_say(disk: Disk) -> None:
@@ -230,8 +267,88 @@ def test_calls_of_another_session_stay_open(disk: Disk) -> None:
     other.take(ASKED)
     other.take(ANSWERED)
     assert disk.thread.agent_state == AgentState(kind="executing_tools", pending_tool_calls=(call,))
+    assert (one.state.kind, other.state.kind) == ("executing_tools", "waiting_for_user_input")
     to(lambda s: states.ran(s, "c1"), one, turn=Turn(role="tool", content="done"))
     assert disk.thread.agent_state == AgentState(kind="post_tools_hook")
+
+
+def test_a_session_that_died_is_told_of_when_the_other_is_done_and_until_one_begins_anew(disk: Disk) -> None:
+    a_recorder(disk).take(ASKED)
+    going_on(disk).take(ANSWERED)
+    dies, other = going_on(disk), going_on(disk)
+    dies.take(ASKED)
+    to(lambda state: states.retrying(state, "overloaded"), dies)
+    for _ in range(2):
+        other.take(ASKED)
+        assert disk.thread.agent_state == AgentState(kind="calling_llm")
+        other.take(ANSWERED)
+        assert disk.thread.agent_state == dies.state
+    anew = going_on(disk)
+    assert anew.state == dies.state
+    anew.take(ASKED)
+    anew.take(ANSWERED)
+    assert disk.thread.agent_state == AgentState()
+    assert disk.thread.registers["agent_state"].latest.value.keys() == set(AgentState.__struct_fields__)
+
+
+def test_nothing_stands_beside_the_state_while_one_session_alone_is_in_a_turn(disk: Disk) -> None:
+    a_recorder(disk).take(ASKED)
+    going_on(disk).take(ANSWERED)
+    one, other = going_on(disk), going_on(disk)
+    for session in (one, other, one):
+        session.take(ASKED)
+        assert set(disk.thread.registers["agent_state"].latest.value) == set(AgentState.__struct_fields__)
+        session.take(ANSWERED)
+
+
+def test_a_session_that_waits_writes_no_state_while_another_one_is_in_a_turn(disk: Disk) -> None:
+    a_recorder(disk).take(ASKED)
+    going_on(disk).take(ANSWERED)
+    one, other = going_on(disk), going_on(disk)
+    one.take(ASKED)
+    before = disk.thread.registers["agent_state"]
+    other.take(Step(state=AgentState(), turn=Turn(role="system", content="You are kind.")))
+    assert disk.thread.registers["agent_state"] == before
+
+
+def test_a_session_that_was_told_of_meanwhile_still_knows_its_own_state(disk: Disk) -> None:
+    a_recorder(disk).take(ASKED)
+    going_on(disk).take(ANSWERED)
+    one, other = going_on(disk), going_on(disk)
+    one.take(ASKED)
+    other.take(ASKED)
+    other.take(ANSWERED)
+    assert disk.thread.agent_state == one.state
+    one.take(ANSWERED)
+    assert disk.thread.agent_state == AgentState()
+
+
+def test_a_session_that_begins_while_another_one_is_in_a_turn_gives_that_up_until_its_next_step(
+    disk: Disk,
+) -> None:
+    """It cannot know whether the other one lives."""
+    one = a_recorder(disk)
+    one.take(ASKED)
+    other = going_on(disk)
+    other.take(ASKED)
+    other.take(ANSWERED)
+    assert disk.thread.agent_state == AgentState()
+    to(states.answering, one, answers=1)
+    assert disk.thread.agent_state.kind == "processing_llm_response"
+    other.take(ASKED)
+    other.take(ANSWERED)
+    assert disk.thread.agent_state.kind == "processing_llm_response"
+
+
+@pytest.mark.parametrize(
+    "beside", [None, 7, [], [7, None, {}], [{"as_of": 7}], [{"as_of": "1 a", "kind": 7}], {"as_of": "1 a"}]
+)
+def test_what_a_foreign_hand_wrote_into_the_state_stops_no_session(disk: Disk, beside: Any) -> None:
+    a_recorder(disk).take(ASKED)
+    value = {"kind": "calling_llm", "as_of": beside, "beside": beside, "theirs": 1}
+    disk.store.apply(THREAD_ID, lambda editor: editor.write("agent_state", value))
+    going_on(disk).take(ANSWERED)
+    assert disk.thread.agent_state == AgentState()
 
 
 def test_an_answer_that_could_not_be_saved_is_owed_no_longer(disk: Disk) -> None:

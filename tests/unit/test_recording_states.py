@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from raddle.actions.recording import states
-from raddle.actions.recording.states import Ending, Shared
+from raddle.actions.recording.states import Ending
 from raddle.model.threads.agent_state import AgentState, PendingToolCall
 
 ONE = PendingToolCall(call_id="c1", tool_name="read_file")
@@ -107,20 +107,6 @@ def test_an_error_of_the_program_is_the_last_word() -> None:
 def test_an_error_is_kept_short() -> None:
     assert len(states.error_text(ValueError("x" * 100_000))) == states.LONGEST_ERROR
     assert states.error_text(ValueError()) == "ValueError"
-
-
-def test_the_open_calls_of_another_session_stay_open() -> None:
-    theirs = states.answered(states.asked(), [ONE])
-    shared = states.beside_others(states.asked(), theirs, is_mine=False, my_calls=frozenset())
-    assert shared == Shared(AgentState(kind="calling_llm", pending_tool_calls=(ONE,)), is_mine=True)
-    done = states.beside_others(AgentState(), shared.state, is_mine=True, my_calls=frozenset())
-    assert done.state == AgentState(kind="executing_tools", pending_tool_calls=(ONE,))
-
-
-def test_waiting_is_not_written_over_the_work_of_another_session() -> None:
-    theirs = AgentState(kind="calling_llm", pending_tool_calls=(ONE, TWO))
-    shared = states.beside_others(AgentState(), theirs, is_mine=False, my_calls=frozenset({"c2"}))
-    assert shared == Shared(AgentState(kind="calling_llm", pending_tool_calls=(ONE,)), is_mine=False)
 
 
 def test_a_tool_that_was_stopped_is_what_the_end_tells_of() -> None:

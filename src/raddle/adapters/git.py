@@ -43,6 +43,7 @@ _ALWAYS = ("-c", "core.fsmonitor=")
 
 _HEADS_BYTES = 64 * 1024
 """Of a status the head and the first entry are enough."""
+_LONGEST_PATH = 8 * 1024
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
 _REMOTE_KEYS = r"^(remote\..*\.url|url\..*\.insteadof)$"
 
@@ -125,6 +126,54 @@ def read_remote(workspace: Path) -> str | None:
         return _remote(workspace)
     except RaddleError:  # no git, or the folder has gone meanwhile
         return None
+
+
+def settings_revision(workspace: Path) -> str:
+    """A text that is another whenever the settings of the repository around `workspace` were written, or another
+    repository is around it; empty where there is none. No process, never an error.
+
+    The person's own settings (`~/.gitconfig`) and included files are not looked at.
+    """
+    root = _root_above(workspace)
+    if root is None:
+        return ""
+    folder = _folder_of(root)
+    places = (_shared_folder(folder) / "config", folder / "config.worktree")
+    return " ".join([str(root), *(_revision(place) for place in places)])
+
+
+def folder_of_head(workspace: Path) -> Path | None:
+    """The folder in which HEAD of the repository or worktree around `workspace` lies; None where there is none."""
+    root = _root_above(workspace)
+    return None if root is None else _folder_of(root)
+
+
+def _folder_of(root: Path) -> Path:
+    pointed = _pointed_to(root / ".git", "gitdir:")
+    return pointed or (root / ".git" if _is_repository(root / ".git") else root)
+
+
+def _shared_folder(folder: Path) -> Path:
+    """Where the settings lie that a worktree shares with its repository."""
+    return _pointed_to(folder / "commondir", "") or folder
+
+
+def _pointed_to(file: Path, before: str) -> Path | None:
+    """The path that a file of git's holds behind `before`, from the file's folder on; None where it is no such file."""
+    try:
+        text = file.read_bytes()[:_LONGEST_PATH]
+    except OSError:
+        return None
+    path = os.fsdecode(text).rstrip("\r\n")
+    return file.parent / path.removeprefix(before).lstrip(" ") if path.startswith(before) else None
+
+
+def _revision(file: Path) -> str:
+    try:
+        status = file.stat()
+    except (OSError, ValueError):
+        return "-"
+    return f"{status.st_ino}-{status.st_size}-{status.st_mtime_ns}"
 
 
 def _root_above(workspace: Path) -> Path | None:

@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
@@ -21,6 +21,9 @@ from raddle.adapters.path_names import normalised
 from raddle.model.clock import system_clock
 from raddle.model.errors import InvalidInput, NotFound, RaddleError
 from raddle.wiring import Stores
+
+if TYPE_CHECKING:
+    from raddle.model.threads.thread import Thread
 
 _PATIENCE = 12
 """So many times five seconds an import that is running may take: what it does not read is read after it."""
@@ -182,8 +185,9 @@ def _import(stores: Stores, agent: str, paths: list[str]) -> None:
 def _note_git(stores: Stores, paths: list[str], cwd: str) -> None:
     """Note branch and commit of this moment, where the session's own records do not say them."""
     from raddle.adapters.git import commits_between, read_git  # noqa: PLC0415
+    from raddle.adapters.git_head_log import commits_made, moves_from  # noqa: PLC0415
+    from raddle.model.threads.deletion import is_real_device  # noqa: PLC0415
     from raddle.model.threads.edits import Editor  # noqa: PLC0415
-    from raddle.model.threads.thread import is_real_device  # noqa: PLC0415
 
     entries = stores.ledger.entries()
     thread_id = next((entries[path].thread_id for path in paths if path in entries), "")
@@ -203,6 +207,9 @@ def _note_git(stores: Stores, paths: list[str], cwd: str) -> None:
     last = thread.plain("git_current_commit_sha")
     is_news = snapshot.head is not None and isinstance(last, str) and last != snapshot.head
     commits = commits_between(folder, last, snapshot.head or "") if is_news else ()
+    seen = {*thread.git_commits, *commits}
+    aside = commits_made(folder, moves_from(folder, _last_look_at_git(thread)), known=seen)
+    commits = (*(sha for sha in aside if sha not in seen), *commits)
 
     def write(editor: Editor) -> None:
         is_news = snapshot.remote != editor.thread.shows("git_remote_url")
@@ -213,12 +220,26 @@ def _note_git(stores: Stores, paths: list[str], cwd: str) -> None:
             editor.snapshot_git(snapshot, commits)
             return
         # The session says its branch itself, and is heard no more once this device has: only what it leaves out.
-        if snapshot.head:
-            editor.write(f"commit/{snapshot.head}", True)
+        for sha in (*commits, *filter(None, (snapshot.head,))):
+            editor.write(f"commit/{sha}", True)
         if snapshot.remote and editor.thread.shows("git_remote_url") is None:
             editor.write("git_remote_url", snapshot.remote)
 
     stores.threads.apply(thread_id, write)
+
+
+def _last_look_at_git(thread: Thread) -> int:
+    """When this or another device last noted a commit, else when the session began, in seconds of the Unix time."""
+    from raddle.model.clock import parse_time  # noqa: PLC0415
+    from raddle.model.threads.deletion import is_real_device  # noqa: PLC0415
+
+    noted = [
+        write.n
+        for _, register in thread.family("commit")
+        for write in register.writes
+        if is_real_device(write.device)
+    ]
+    return max(noted, default=parse_time(thread.time("created_at")) or 0) // 1_000_000
 
 
 def _lies_in(path: str, folder: str) -> bool:

@@ -36,6 +36,7 @@ from raddle.model.threads.codec import decode_file
 from raddle.model.threads.message import Message
 from raddle.model.threads.thread import Thread, join_messages
 from raddle.wiring import Stores
+from raddle.wiring.fork_histories import first_session, settled
 from raddle.wiring.import_worker import (
     BlobSink,
     Done,
@@ -110,7 +111,7 @@ class ImportDesk:
         """A log that was never read, or of which so much is new that it is read in bulk. Whole thread files are
         joined: another program may have raddle's own in hand."""
         return not self._files.reads(session.agent) and (
-            session.is_new or session.size > LARGEST_GROWTH_BYTES
+            (session.is_new and not session.base) or session.size > LARGEST_GROWTH_BYTES
         )
 
     def convert(self, sessions: Sequence[SessionPlan]) -> Iterator[Converted]:
@@ -235,14 +236,17 @@ class ImportDesk:
         importer = importer_of(session.agent)
         stored = _Stored(self._threads, self._thread_of(session))
         sink = _JoinSink(self._stores.blobs)
+        first = first_session(self._stores, self._threads, session)
+        known = self._known_from_start if session.base else self._known
         try:
             read = read_session(
                 importer,
                 session,
-                Sources(lambda file: name_of(importer, file), open_source, self._known),
+                Sources(lambda file: name_of(importer, file), open_source, known),
                 sink,
                 links=self._links(session),
                 lookup=stored.message,
+                base=first.links,
                 largest=LARGEST_GROWTH_BYTES,
             )
         finally:
@@ -257,18 +261,20 @@ class ImportDesk:
         if read.thread_id in self._purged:
             return self._kept(left_as_purged(importer, session, read, sink.put))
         converted = self._kept(converted_of(importer, session, read))
+        if first.is_here:
+            converted = settled(converted)
         if not read.thread_id:
             return converted
-        writes = with_context(read.registers, self._stores.rules, self._remotes)
-        joined = self._joined(
-            converted, stored, sink.messages.values(), writes, put=sink.put, moved=sink.moved
-        )
+        writes = [*with_context(read.registers, self._stores.rules, self._remotes), *first.writes()]
+        messages = [*first.history(sink.messages), *sink.messages.values()]
+        moved = sink.moved | sink.messages.keys() if session.base else sink.moved
+        joined = self._joined(converted, stored, messages, writes, put=sink.put, moved=moved)
         self._revive(read.thread_id)
         return joined
 
     def _in_bulk(self, session: SessionPlan) -> Converted:
         """A large file whose growth could not be read on its own: from its start, in a worker, as a new one is."""
-        (converted,) = self._convert([session], 1)
+        (converted,) = map(settled, self._convert([session], 1))
         return self.place([converted])[0] if converted.prepared else converted
 
     def _joined(
@@ -321,6 +327,10 @@ class ImportDesk:
         if entry is None:
             return None
         return entry, (self._stores.ledger.state_of(path) or b"") if entry.read_to else b""
+
+    def _known_from_start(self, path: str) -> tuple[SourceEntry, bytes] | None:
+        known = self._known(path)
+        return None if known is None else (known[0], b"")
 
     def _links(self, session: SessionPlan) -> Links | None:
         """What the session's files told when they were last read."""

@@ -139,8 +139,8 @@ class _NewThreadSink(BlobSink):
             row = index_row(message, self._cutter)
             self._rows.append(row)
             self._size += sum(map(len, row.text.texts))
-        if self._size > ROWS_BYTES:
-            self.send_rows()
+            if self._size > ROWS_BYTES:  # here: a reader may give much at once, which the parent would hold
+                self.send_rows()
 
     def send_rows(self) -> None:
         """Send what has gathered."""

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from raddle.actions.importing.agent_names import SHORT_FOR
 from raddle.actions.importing.importer import SourceName
+from raddle.actions.importing.known_sources import KnownSources
 from raddle.actions.importing.registry import IMPORTERS, importer_of
 from raddle.actions.importing.run import ImportReport, Progress, run_import
 from raddle.actions.importing.run_plan import (
@@ -34,6 +35,7 @@ from raddle.model.threads.query_times import parse_moment
 from raddle.wiring import Stores
 from raddle.wiring.import_desk import ImportDesk
 from raddle.wiring.import_lock import import_lock
+from raddle.wiring.import_preview import is_read, look_into
 from raddle.wiring.import_worker import workspace_of
 from raddle.wiring.purging import finish_purge, unfinished_purges
 
@@ -49,11 +51,13 @@ class PlannedAgent(Struct, frozen=True, kw_only=True):
 
 
 class Preview(Struct, frozen=True, kw_only=True):
-    """What an import would read, what it could not, and what it would leave out."""
+    """What an import would read, what it could not, and what it would leave out. `unread`: paths that a person named
+    and from which nothing can be read."""
 
     agents: list[PlannedAgent]
     problems: tuple[FileProblem, ...]
     left_out: tuple[LeftOut, ...]
+    unread: tuple[str, ...] = ()
 
 
 def _untold(_done: int, _total: int, _messages: int) -> None:
@@ -68,18 +72,26 @@ def dry_run(stores: Stores, what: Sequence[str], *, since: str | None) -> Previe
         path = str(stores.paths.import_ledger)
         reason = error.message.removeprefix(f"the import ledger {path} ")
         stores.report(Finding(path=path, what=f"it {reason}", done=error.hint))
-        known, purged = {}, set()
-    plan = _plan(stores, Finder(stores, what, known).everything(), known, since=since, purged=purged)
-    agents = dict.fromkeys(session.agent for session in plan.sessions)
+        known, purged = KnownSources({}), set()
+    finder = Finder(stores, what, known)
+    known |= finder.named_in_vain(known)
+    plan = _plan(stores, finder.everything(), known, since=since, purged=purged)
+    look = look_into(finder.named, plan, known, stores.clock)
+    sessions = [session for session in plan.sessions if session.key not in look.in_vain]
     rows = [
         PlannedAgent(
             agent=agent,
-            sessions=sum(session.agent == agent for session in plan.sessions),
-            size=sum(session.size for session in plan.sessions if session.agent == agent),
+            sessions=sum(session.agent == agent for session in sessions),
+            size=sum(session.size for session in sessions if session.agent == agent),
         )
-        for agent in agents
+        for agent in dict.fromkeys(session.agent for session in sessions)
     ]
-    return Preview(agents=rows, problems=plan.problems, left_out=plan.left_out)
+    return Preview(
+        agents=rows,
+        problems=(*plan.problems, *look.problems),
+        left_out=plan.left_out,
+        unread=tuple(look.unread),
+    )
 
 
 def import_sessions(
@@ -114,7 +126,8 @@ def import_sessions(
             report = run_import(plan, stores.ledger, desk, progress)
             if since is None:
                 _note_collections(stores, finder.discovery.collections(), report)
-            report.unread = finder.unread(report, stores.ledger.entries() if finder.named else {})
+            entries = stores.ledger.entries() if finder.named else {}
+            report.unread = finder.unread(report, KnownSources(entries))
             return report
 
 
@@ -136,6 +149,7 @@ def _clear_away(stores: Stores) -> None:
     _sweep(stores)
     for thread_id in unfinished_purges(stores):
         finish_purge(stores, thread_id)
+    stores.ledger.hide_purged()
 
 
 def _tell_of_lost_marks(stores: Stores) -> None:
@@ -145,17 +159,19 @@ def _tell_of_lost_marks(stores: Stores) -> None:
         stores.report(Finding(path=str(stores.paths.purge_marks), what=what))
 
 
-def _known(stores: Stores, *, revive: bool) -> dict[str, SourceEntry]:
+def _known(stores: Stores, *, revive: bool) -> KnownSources:
     """The ledger's entries. What was read into a thread that is not there any more counts as unread, unless the
     thread was purged and is to stay away."""
     entries = stores.ledger.entries()
     if not entries:
-        return {}
+        return KnownSources({})
     kept = set(stores.threads.ids()) | (set() if revive else stores.ledger.purged())
-    return {
-        path: entry if not entry.thread_id or entry.thread_id in kept else unread(entry)
-        for path, entry in entries.items()
-    }
+    return KnownSources(
+        {
+            path: entry if not entry.thread_id or entry.thread_id in kept else unread(entry)
+            for path, entry in entries.items()
+        }
+    )
 
 
 def _plan(
@@ -244,7 +260,7 @@ class Finder:
             for path, found in self.named.items()
             if any(one.path in troubled for one in found)
             and not any(
-                one.path in left_out or _is_read(one, entries.get(one.path))
+                one.path in left_out or is_read(one, entries.get(one.path))
                 for one in found
                 if isinstance(one, SourceFile)
             )
@@ -264,15 +280,6 @@ class Finder:
         homes = self.discovery.homes(self._chosen, self._environment, self._home)
         named = [Path(path).absolute() for path in self._paths]
         return [*homes, *(path if path.is_dir() else path.parent for path in named)]
-
-
-def _is_read(file: SourceFile, entry: SourceEntry | None) -> bool:
-    """Is it in a thread, as it is now?"""
-    return (
-        entry is not None
-        and bool(entry.thread_id)
-        and (entry.size, entry.mtime_ns, entry.inode) == (file.size, file.mtime_ns, file.inode)
-    )
 
 
 def _lies_in(path: str, named: str) -> bool:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 
+import msgspec
+
 from raddle.actions.importing.importer import SourceName, Taken
 from raddle.actions.importing.joining import news_of
 from raddle.actions.importing.registry import IMPORTERS, importer_of
@@ -29,10 +31,11 @@ from raddle.model.threads.edits import imported_registers
 from raddle.model.threads.message import Message
 from raddle.model.threads.thread import Thread, join_messages
 from raddle.wiring import Stores
+from raddle.wiring.fork_histories import first_session
 from raddle.wiring.import_worker import BlobSink, Remotes, private_writes, with_context
 from raddle.wiring.source_segments import bytes_of, generations_in
 
-_HEAD_BYTES = 1 << 16
+HEAD_BYTES = 1 << 16
 _THREAD_FILES = {agent.agent: agent for agent in THREAD_FILES}
 
 
@@ -81,7 +84,9 @@ class KeptSources:
         """Read these files as one import would have, and join what they say of the thread."""
         sources = (self._source(path, generation) for path, generation in files.items())
         found = [source for source in sources if source is not None]
-        for session in plan_import(found, {}, Rules()).sessions:
+        sessions = plan_import(found, {}, Rules()).sessions
+        # An export with which another program went on adds turns to a session that has to be there.
+        for session in sorted(sessions, key=lambda session: session.agent in _THREAD_FILES):
             if session.agent in _THREAD_FILES:
                 for file in session.files:
                     self._join_thread_file(thread, file, files[file.path])
@@ -94,19 +99,38 @@ class KeptSources:
         if entry is not None:
             agent, session, is_main = entry.agent, entry.session, entry.is_main
         else:
-            head = b"".join(bytes_of(self._stores.blobs, generation))[:_HEAD_BYTES]
-            placed = _placed(Path(path), head)
-            if placed is None:
+            head = b"".join(bytes_of(self._stores.blobs, generation))[:HEAD_BYTES]
+            found = placed(Path(path), head)
+            if found is None:
                 return None
-            agent, session, is_main = placed
+            agent, session, is_main = found
         size = generation[-1].end
         return SourceFile(
-            path=path, agent=agent, session=session, size=size, mtime_ns=0, inode=0, is_main=is_main
+            path=path,
+            agent=agent,
+            session=session,
+            size=size,
+            mtime_ns=0,
+            inode=0,
+            is_main=is_main,
+            base=self._base_of(path, agent, generation) if is_main and agent not in _THREAD_FILES else "",
         )
+
+    def _base_of(self, path: str, agent: str, generation: list[Segment]) -> str:
+        """The session that a file's session was forked from, where only that one's holds the turns before."""
+        head = b""
+        for part in bytes_of(self._stores.blobs, generation):
+            head += part
+            if len(head) >= HEAD_BYTES:
+                break
+        place = importer_of(agent).place(_name_of(Path(path)), head[:HEAD_BYTES])
+        return "" if place is None else place.base
 
     def _join_session(self, thread: Thread, session: SessionPlan, files: dict[str, list[Segment]]) -> None:
         importer = importer_of(session.agent)
         sink = _Sink(self._stores.blobs)
+        forked_from = msgspec.structs.replace(session, base=session.files[0].base)
+        first = first_session(self._stores, self._stores.threads, forked_from)
         read = read_session(
             importer,
             session,
@@ -118,10 +142,12 @@ class KeptSources:
             sink,
             links=None,
             lookup=lambda _: None,
+            base=first.links,
         )
         if read.thread_id == thread.id:
-            writes = with_context(read.registers, self._stores.rules, self._remotes)
-            thread.join(news_of(thread, sink.messages.values(), writes, sink.moved).delta)
+            writes = [*with_context(read.registers, self._stores.rules, self._remotes), *first.writes()]
+            messages = [*first.history(sink.messages), *sink.messages.values()]
+            thread.join(news_of(thread, messages, writes, sink.moved).delta)
 
     def _join_thread_file(self, thread: Thread, file: SourceFile, generation: list[Segment]) -> None:
         """A file that is a whole thread: of what it says the thread holds what its program changed since then."""
@@ -196,9 +222,13 @@ class _KeptBytes(SourceBytes):
         self._file.discard()
 
 
-def _placed(path: Path, head: bytes) -> tuple[str, str, bool] | None:
-    """(agent, session, is it the main file) of a file that the ledger names no agent of."""
-    name = SourceName(name=path.name, folders=path.parent.parts[1:])
+def _name_of(path: Path) -> SourceName:
+    return SourceName(name=path.name, folders=path.parent.parts[1:])
+
+
+def placed(path: Path, head: bytes) -> tuple[str, str, bool] | None:
+    """(agent, session, is it the main file) of a file that the ledger names no agent of; `head`: HEAD_BYTES of it."""
+    name = _name_of(path)
     agents: tuple[Agent, ...] = (*IMPORTERS, *THREAD_FILES)
     for agent in agents:
         place = agent.place(name, head) if path.name.endswith(agent.home.suffixes) else None

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from raddle.actions.recording.recorder import GitNews, Opening, stamp_of
+from raddle.actions.recording.recorder import GitNews, Opening
+from raddle.actions.recording.sharing import told_in
 from raddle.config import load_config
-from raddle.model.errors import NotFound, RaddleError
+from raddle.model.errors import NotFound
 from raddle.model.ids import MonotonicIds
 from raddle.model.threads.message import Attachment, Message
 from raddle.wiring import Place, Stores
 
 if TYPE_CHECKING:
     from raddle.actions.ports import Finding
-    from raddle.model.threads.edits import Editor
     from raddle.model.threads.git_facts import GitSnapshot
     from raddle.model.threads.thread import Thread
 
@@ -43,6 +43,8 @@ class Workplace:
         """The thread that goes on; None where one begins."""
         self._remote = place.git.remote if place.git is not None else None
         """The repository that the rules were last asked about."""
+        self._revision = ""
+        """The repository's settings when they were last read for it."""
 
     def close(self) -> None:
         """Let go of what was opened."""
@@ -60,12 +62,12 @@ class Workplace:
             client_version=place.client_version,
             is_private=is_private or place.is_private,
             title=title,
-            git=self._news(place.git, last if isinstance(last, str) else None),
+            git=self._news(place.git, last if isinstance(last, str) else None, ""),
         )
         if thread is None:
             return opening
         return msgspec.structs.replace(
-            opening, head=self._head(thread, parent), state=thread.agent_state, stamp=stamp_of(thread)
+            opening, head=self._head(thread, parent), state=thread.agent_state, told=told_in(thread)
         )
 
     def _head(self, thread: Thread, parent: str | None) -> str | None:
@@ -76,40 +78,52 @@ class Workplace:
         tip = thread.tree.tip()
         return self.stores.active_leaf(thread) or (tip.id if tip is not None else None)
 
-    def git_news(self, since: str | None, *, timeout_seconds: float = 10.0) -> GitNews | None:
-        """What git says now, with the commits since the commit `since`; None where it says nothing.
-
-        A repository that a rule calls private makes the thread so first. Where that cannot be saved, nothing is
-        said of git, and asked again the next time: no thread may name such a repository and not be private.
-        """
+    def git_news(self, last: GitNews | None, *, timeout_seconds: float = 10.0) -> GitNews | None:
+        """What git says now, with the commits since it said `last`; None where it says nothing."""
         from raddle.adapters.git import read_git  # noqa: PLC0415
 
-        snapshot = read_git(self.folder, timeout=timeout_seconds)
-        if snapshot is not None and not self._is_kept_private(snapshot.remote):
-            return None
-        return self._news(snapshot, since)
+        since, log_end = (last.snapshot.head, last.log_end) if last is not None else (None, "")
+        return self._news(read_git(self.folder, timeout=timeout_seconds), since, log_end)
 
-    def _is_kept_private(self, remote: str | None) -> bool:
-        """Is the thread private, where a rule wants that of a repository it was not yet asked about?"""
-        if remote != self._remote and self.stores.rules.makes_private(None, remote):
-            try:
-                self.stores.threads.apply(self.thread_id, _make_private)
-            except (
-                RaddleError
-            ):  # not there yet, or no room: the session's own next step meets that, and says it
-                return False
-        self._remote = remote
-        return True
+    def becomes_private(self, news: GitNews | None) -> bool:
+        """Is the folder's repository one by now that a rule calls private, of which this was not answered before?
 
-    def _news(self, snapshot: GitSnapshot | None, since: str | None) -> GitNews | None:
+        To be asked before each step, and its answer to be written with it; `news` is what the step says of git.
+        Without `news` git itself is asked only where the repository's settings changed.
+        """
+        if not self.stores.config.private_remotes:
+            return False
+        if news is not None:
+            return self._is_a_new_secret(news.snapshot.remote)
+        from raddle.adapters.git import read_remote, settings_revision  # noqa: PLC0415
+
+        revision = settings_revision(self.folder)
+        if revision == self._revision:
+            return False
+        self._revision = revision
+        return self._is_a_new_secret(read_remote(self.folder))
+
+    def _is_a_new_secret(self, remote: str | None) -> bool:
+        """What a person said of a repository that is known, stands."""
+        is_new, self._remote = remote != self._remote, remote
+        return is_new and self.stores.rules.makes_private(None, remote)
+
+    def _news(self, snapshot: GitSnapshot | None, since: str | None, log_end: str) -> GitNews | None:
+        """Those on branches that were left again come first: they are no part of the way to this head."""
+        from raddle.adapters import git_head_log  # noqa: PLC0415
         from raddle.adapters.git import commits_between  # noqa: PLC0415
 
         if snapshot is None:
             return None
+        end = git_head_log.log_end(self.folder)
         commits: tuple[str, ...] = ()
         if snapshot.head is not None and since is not None and since != snapshot.head:
             commits = commits_between(self.folder, since, snapshot.head)
-        return GitNews(snapshot=snapshot, commits=commits)
+        moves = git_head_log.moves_since(self.folder, log_end) if log_end else []
+        known = {*commits, snapshot.head or "", since or ""}
+        aside = git_head_log.commits_made(self.folder, moves, known=known)
+        commits = (*(sha for sha in aside if sha not in known), *commits)
+        return GitNews(snapshot=snapshot, commits=commits, log_end=end)
 
     def keep_body(self, text: str) -> tuple[str, tuple[Attachment, ...]]:
         """`text` as a message holds it; one that is too long for that is kept whole as a blob."""
@@ -124,11 +138,6 @@ class Workplace:
             return text, ()
         self.stores.blobs.put(blob.body, compress=True)
         return message.content, message.attachments
-
-
-def _make_private(editor: Editor) -> None:
-    if not editor.thread.is_private:
-        editor.set_private(True)
 
 
 def open_workplace(

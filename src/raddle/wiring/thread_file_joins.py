@@ -15,7 +15,6 @@ from raddle.actions.importing.importer import Problem
 from raddle.actions.importing.run import Converted
 from raddle.actions.importing.run_plan import (
     PURGED,
-    FileProblem,
     Segment,
     SessionPlan,
     SourceEntry,
@@ -64,11 +63,12 @@ class ThreadFileJoins:
         try:
             found = agent.read(data, self._load, self._stores.author, self._said_before(file.path, before))
         except FormatError as error:
-            problem = FileProblem(path=file.path, reason=error.message)
-            nothing = _read(file, data, before, thread_id="")
-            return Converted(plan=session, thread_id="", files=(nothing,), problems=(problem,))
+            problem = Problem(line=0, reason=error.message)
+            nothing = _read(file, data, before, thread_id="", problems=(problem,))
+            return Converted(plan=session, thread_id="", files=(nothing,))
         read = _read(file, data, before, thread_id=found.thread_id, problems=found.problems)
-        left_out = PURGED if found.thread_id in self._purged else self._left_out(file, found)
+        is_purged = not self._purged.isdisjoint((found.thread_id, found.exported_from))
+        left_out = PURGED if is_purged else self._left_out(file, found)
         if left_out:
             files = (read,) if left_out == PURGED else ()
             return Converted(plan=session, thread_id=found.thread_id, files=files, left_out=left_out)

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import re
 
-from msgspec import Struct, field
+from msgspec import field
 
 from raddle.actions.importing.claude_code_lines import Entry
 from raddle.actions.importing.facts import (
     Fact,
-    add_activity,
-    add_fact,
+    SessionFacts,
     add_git,
     add_git_initial,
     add_model,
-    add_time,
     hold,
-    source_write,
+    retitle,
+    see_folder,
+    session_writes,
+    tick,
 )
 from raddle.actions.importing.importer import Write
 from raddle.actions.importing.titles import title_from
@@ -34,45 +35,26 @@ COMMAND, TYPED, SUMMARY, GENERATED, CUSTOM = range(1, 6)
 _SUMMARIES = 32
 
 
-class Facts(Struct, array_like=True):
-    """What is known so far; plain values, so that a state can hold it. Times in microseconds, 0: none yet."""
+class Facts(SessionFacts, array_like=True):
+    """What is known so far of a Claude Code session."""
 
-    title: Fact = field(default_factory=Fact)
-    title_from: int = 0
-    workspace_root: Fact = field(default_factory=Fact)
-    cwd: Fact = field(default_factory=Fact)
-    version: Fact = field(default_factory=Fact)
-    model: Fact = field(default_factory=Fact)
     first_branch: Fact = field(default_factory=Fact)
-    branch: Fact = field(default_factory=Fact)
-    created: int = 0
-    active: int = 0
-    now: int = 0
-    """The greatest time of a line so far: a clock that steps back makes no later value an earlier write."""
     summaries: list[tuple[str, str]] = field(default_factory=list)
     """(uuid of a leaf, summary) of summaries whose leaf has not been seen."""
 
 
 def see(facts: Facts, entry: Entry, at: int) -> None:
     """Take in what a line of the main conversation says beside its words. `at`: its time, or 0."""
-    facts.now = max(facts.now, at)
+    tick(facts, at)
     facts.created = facts.created or at
-    hold(facts.cwd, entry.cwd, facts.now)
+    see_folder(facts, entry.cwd)
     hold(facts.version, entry.version, facts.now)
     hold(facts.branch, entry.git_branch, facts.now)
-    if not facts.workspace_root.value:
-        hold(facts.workspace_root, entry.cwd, facts.now)
     if not facts.first_branch.value:
         hold(facts.first_branch, entry.git_branch, facts.now)
     said = entry.message
     if said is not None and said.model and said.model != "<synthetic>":
         hold(facts.model, said.model, facts.now)
-
-
-def be_active(facts: Facts, at: int) -> None:
-    """Something was said at `at`."""
-    facts.created = facts.created or at
-    facts.active = max(facts.active, at)
 
 
 def type_title(facts: Facts, content: str) -> None:
@@ -88,11 +70,10 @@ def type_title(facts: Facts, content: str) -> None:
 
 
 def entitle(facts: Facts, origin: int, title: str) -> None:
-    """A title from `origin`, unless a better one is known. Its write is later than the one it replaces."""
-    if title and origin >= facts.title_from and title != facts.title.value:
-        facts.title = Fact(title, max(facts.now, facts.title.n + 1))
-    if title:
-        facts.title_from = max(facts.title_from, origin)
+    """A title from `origin`, unless a better one is known."""
+    if title and origin >= facts.title_from:
+        retitle(facts, title)
+        facts.title_from = origin
 
 
 def summarize(facts: Facts, leaf: str, summary: str, *, is_ours: bool) -> None:
@@ -117,16 +98,10 @@ def see_leaf(facts: Facts, uuid: str) -> None:
 
 def writes_of(facts: Facts, agent: str, session_id: str, *, is_part: bool) -> tuple[Write, ...]:
     """The registers, at most one write a path. A part knows only whose it is, and when it was active."""
-    writes = [source_write(agent, session_id, facts.created)]
+    writes = session_writes(facts, agent, session_id, is_part=is_part)
     if not is_part:
-        add_time(writes, "created_at", facts.created)
-        add_fact(writes, "title", facts.title)
-        add_fact(writes, "workspace_root", facts.workspace_root)
-        add_fact(writes, "cwd", facts.cwd)
-        add_fact(writes, "client_version", facts.version)
         add_model(writes, facts.model.n, "anthropic", facts.model.value)
         if facts.branch.value:
             add_git(writes, facts.branch.n, branch=facts.branch.value)
             add_git_initial(writes, facts.first_branch.n, branch=facts.first_branch.value)
-    add_activity(writes, facts.active)
     return tuple(writes)

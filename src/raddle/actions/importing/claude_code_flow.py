@@ -11,6 +11,7 @@ from collections import deque
 from msgspec import Struct
 
 from raddle.actions.importing.bodies import put
+from raddle.actions.importing.fullness import weighed
 from raddle.actions.importing.importer import Blob, Lookup, Taken
 from raddle.actions.importing.parts import MessagePart
 from raddle.model.threads.message import Message, Usage, changed
@@ -100,7 +101,7 @@ class Flow:
             slot = queue.popleft()
             slot.is_queued = False
             if slot.message is not None:
-                slot.message = put(taken, slot.message)
+                slot.message = put(taken, weighed(slot.message))
         return taken
 
     def memory(self) -> list[tuple[str, str]]:
@@ -114,7 +115,7 @@ class Flow:
 
 
 def folded(message: Message, part: MessagePart, usage: Usage | None) -> Message:
-    """`message` with one more part of it; a line that adds nothing is not counted in `rev`."""
+    """`message` with one more part of it; a line that adds nothing raises no `rev`."""
     calls = tuple(call for call in part.tool_calls if call not in message.tool_calls)
     words = "" if part.content == message.content else part.content
     thoughts = "" if part.thinking == message.thinking else part.thinking

@@ -32,7 +32,7 @@ from raddle.actions.importing.states import decode_state, encode_state
 from raddle.actions.importing.titles import title_from
 from raddle.model.clock import parse_time
 
-VERSION = 1
+VERSION = 2
 """Of the state: another number means that a grown file is read from its start once."""
 
 _TURNS = frozenset(("user", "assistant", "system", "attachment", "tool_use", "tool_result"))

@@ -14,11 +14,12 @@ from msgspec import Raw
 
 from raddle.actions.importing.bounded import keep_first
 from raddle.actions.importing.claude_code_agents import Agents
-from raddle.actions.importing.claude_code_facts import Facts, be_active, see_leaf, type_title
+from raddle.actions.importing.claude_code_facts import Facts, see_leaf, type_title
 from raddle.actions.importing.claude_code_flow import Flow
 from raddle.actions.importing.claude_code_lines import Entry, Sidecar, blocks_of
 from raddle.actions.importing.claude_code_tree import Spot, Tangle
 from raddle.actions.importing.claude_code_turns import parts_of
+from raddle.actions.importing.facts import be_active
 from raddle.actions.importing.fitting import NOTHING, decoded, plain_of
 from raddle.actions.importing.importer import Anchor, Links, Lookup, SourceName, message_id_of
 from raddle.actions.importing.parts import ASSISTANT, TOOL, Aside, MessagePart

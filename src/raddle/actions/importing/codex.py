@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from raddle.actions.importing.codex_facts import INDEX
 from raddle.actions.importing.codex_lines import Payload
-from raddle.actions.importing.codex_places import goes_on, header_in, parent_of, rollout_in
+from raddle.actions.importing.codex_places import base_of, goes_on, header_in, parent_of, rollout_in
 from raddle.actions.importing.codex_reader import CodexReader
 from raddle.actions.importing.codex_state import VERSION, State, links_in
 from raddle.actions.importing.codex_weaver import AGENT
@@ -41,7 +41,8 @@ class Codex:
             header = Payload()
         session = header.id or header.session_id or rollout or source.name.rpartition(".")[0]
         parent = parent_of(header)
-        return Place(session=parent or session, is_part=bool(parent) or goes_on(header, rollout))
+        is_part = bool(parent) or goes_on(header, rollout)
+        return Place(session=parent or session, is_part=is_part, base="" if is_part else base_of(header))
 
     def open(
         self,

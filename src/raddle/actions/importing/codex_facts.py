@@ -14,14 +14,16 @@ from msgspec import Struct, field
 from raddle.actions.importing.codex_lines import Git, Payload
 from raddle.actions.importing.facts import (
     Fact,
-    add_activity,
+    SessionFacts,
     add_fact,
     add_git,
     add_git_initial,
     add_model,
-    add_time,
     hold,
-    source_write,
+    retitle,
+    see_folder,
+    session_writes,
+    tick,
 )
 from raddle.actions.importing.fitting import decoded
 from raddle.actions.importing.importer import Write
@@ -46,31 +48,15 @@ class Named(Struct, frozen=True, gc=False):
     updated_at: str | None = None
 
 
-class Facts(Struct, array_like=True):
-    """What is known so far; plain values, so that a state can hold it. Times in microseconds, 0: none yet."""
+class Facts(SessionFacts, array_like=True):
+    """What is known so far of a Codex session."""
 
-    title: Fact = field(default_factory=Fact)
-    title_from: int = 0
-    workspace_root: Fact = field(default_factory=Fact)
-    cwd: Fact = field(default_factory=Fact)
-    version: Fact = field(default_factory=Fact)
     provider: Fact = field(default_factory=Fact)
-    model: Fact = field(default_factory=Fact)
     remote: Fact = field(default_factory=Fact)
-    branch: Fact = field(default_factory=Fact)
     commit: Fact = field(default_factory=Fact)
     first_branch: str = ""
     first_commit: str = ""
     first_git: int = 0
-    created: int = 0
-    active: int = 0
-    now: int = 0
-    """The greatest time of a line so far: a clock that steps back makes no later value an earlier write."""
-
-
-def tick(facts: Facts, at: int) -> None:
-    """A line was written at `at`."""
-    facts.now = max(facts.now, at)
 
 
 def see_header(facts: Facts, header: Payload, at: int) -> None:
@@ -94,13 +80,6 @@ def _see_git(facts: Facts, git: Git) -> None:
         facts.first_git = facts.now or 1
 
 
-def see_folder(facts: Facts, cwd: str | None) -> None:
-    """The session works in `cwd` from now on."""
-    hold(facts.cwd, cwd, facts.now)
-    if not facts.workspace_root.value:
-        hold(facts.workspace_root, cwd, facts.now)
-
-
 def see_model(facts: Facts, model: str | None, provider: str | None = None) -> None:
     """The model is this one from now on."""
     hold(facts.model, model, facts.now)
@@ -111,12 +90,6 @@ def see_context(facts: Facts, content: str) -> None:
     """The context that the program injects names the folder; the first versions name it nowhere else."""
     if not facts.cwd.value and (found := _CWD.search(content)) is not None:
         see_folder(facts, (found[1] or found[2]).strip())
-
-
-def be_active(facts: Facts, at: int) -> None:
-    """Something was said at `at`."""
-    facts.created = facts.created or at
-    facts.active = max(facts.active, at)
 
 
 def type_title(facts: Facts, content: str) -> None:
@@ -131,8 +104,7 @@ def name_title(facts: Facts, name: str) -> None:
 
 
 def _entitle(facts: Facts, origin: int, title: str) -> None:
-    if title and title != facts.title.value:
-        facts.title = Fact(title, max(facts.now, facts.title.n + 1))
+    retitle(facts, title)
     if title:
         facts.title_from = origin
 
@@ -152,18 +124,12 @@ def with_name_in(index: bytes, facts: Facts, session_id: str) -> Facts:
 
 def writes_of(facts: Facts, agent: str, session_id: str, *, is_part: bool) -> tuple[Write, ...]:
     """The registers, at most one write a path. A part knows only whose it is, and when it was active."""
-    writes = [source_write(agent, session_id, facts.created)]
+    writes = session_writes(facts, agent, session_id, is_part=is_part)
     if not is_part:
-        add_time(writes, "created_at", facts.created)
-        add_fact(writes, "title", facts.title)
-        add_fact(writes, "workspace_root", facts.workspace_root)
-        add_fact(writes, "cwd", facts.cwd)
-        add_fact(writes, "client_version", facts.version)
         add_fact(writes, "git_remote_url", facts.remote)
         add_model(writes, max(facts.model.n, facts.provider.n), facts.provider.value, facts.model.value)
         if facts.first_git:
             n = max(facts.branch.n, facts.commit.n)
             add_git(writes, n, branch=facts.branch.value, commit=facts.commit.value)
             add_git_initial(writes, facts.first_git, branch=facts.first_branch, commit=facts.first_commit)
-    add_activity(writes, facts.active)
     return tuple(writes)

@@ -12,6 +12,7 @@ from collections import deque
 from msgspec import Struct
 
 from raddle.actions.importing.bodies import put
+from raddle.actions.importing.fullness import weighed
 from raddle.actions.importing.importer import Blob, Lookup, Taken
 from raddle.actions.importing.parts import MessagePart
 from raddle.model.threads.message import Message, Usage, changed
@@ -125,7 +126,7 @@ class Flow:
             slot = queue.popleft()
             slot.is_queued = False
             if slot.message is not None:
-                slot.message = put(taken, slot.message)
+                slot.message = put(taken, weighed(slot.message, less=slot.message.rev == 0))
         return taken
 
     def _waits(self, slot: _Slot) -> bool:
@@ -143,7 +144,7 @@ class Flow:
 
 
 def folded(message: Message, part: MessagePart) -> Message:
-    """`message` with one more part of it; a part that adds nothing is not counted in `rev`."""
+    """`message` with one more part of it; a part that adds nothing raises no `rev`."""
     if part.is_empty:
         return message
     return changed(

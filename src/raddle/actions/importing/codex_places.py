@@ -15,6 +15,7 @@ from raddle.actions.importing.codex_lines import WRAPPERS, Line, Payload, bare_p
 from raddle.actions.importing.codex_strand import anchor_at
 from raddle.actions.importing.fitting import decoded
 from raddle.actions.importing.importer import Anchor, Links
+from raddle.model.clock import parse_time
 
 _ROLLOUT = re.compile(r"rollout-.*-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\.jsonl\Z")
 _HEADER = re.compile(rb'"type" ?: ?"session_meta"')
@@ -23,17 +24,23 @@ _SESSION_ID = re.compile(rb'(?<=[{,])"session_id" ?: ?"([^"\\]{1,200})"')
 _PARENT = re.compile(rb'(?<=[{,])"parent_thread_id" ?: ?"([^"\\]{1,200})"')
 
 
+_CLOCKS = 1_000_000
+"""Microseconds by which the order of messages may be ahead of the clock that they were written by."""
+
+
 class Start(Struct, array_like=True):
     """What a header says of where the file's first message hangs; plain values, for a state.
 
     `parent`: of a sub-agent's file, the session it is part of. `told`: facts that go with the first message.
-    `hangs`: does it hang on a message of another file? `anchor`: which one, where that is known.
+    `hangs`: does it hang on a message of another file of its session? `base`: or of another session's, that it was
+    forked from? `anchor`: which one, where that is known.
     """
 
     parent: str = ""
     told: dict[str, str] = field(default_factory=dict)
     hangs: bool = False
     anchor: Anchor | None = None
+    base: str = ""
 
     @property
     def is_sub_agents(self) -> bool:
@@ -57,7 +64,20 @@ def start_of(header: Payload, rollout: str, links: Links) -> Start:
     if base is not None and goes_on(header, rollout):
         anchor = anchor_at(links.calls, base.thread_id, base.end_ordinal_exclusive or 0)
         return Start(hangs=True, anchor=anchor)
-    return Start(told={"forked_from": header.forked_from_id} if header.forked_from_id else {})
+    told = {"forked_from": header.forked_from_id} if header.forked_from_id else {}
+    forked_from = base_of(header)
+    if base is None or not forked_from:
+        return Start(told=told)
+    anchor = anchor_at(links.calls, base.thread_id, base.end_ordinal_exclusive or 0)
+    began = parse_time(header.timestamp) if header.timestamp else None
+    if anchor is not None and began is not None and anchor.seq > began + _CLOCKS:
+        anchor = None  # the turn that it goes on from is not among those that are remembered
+    return Start(told=told, anchor=anchor, base=forked_from)
+
+
+def base_of(header: Payload) -> str:
+    """The session that this one was forked from, where only that one's file has the turns before; empty elsewhere."""
+    return header.forked_from_id or "" if header.history_base is not None else ""
 
 
 def parent_of(header: Payload) -> str:

@@ -14,10 +14,8 @@ from msgspec import Raw
 from raddle.actions.importing.codex_facts import (
     INDEX,
     name_title,
-    see_folder,
     see_header,
     see_model,
-    tick,
     with_name_in,
     writes_of,
 )
@@ -42,6 +40,7 @@ from raddle.actions.importing.codex_spawns import ACTIVITY
 from raddle.actions.importing.codex_state import VERSION, State, links_in
 from raddle.actions.importing.codex_strand import roll_back
 from raddle.actions.importing.codex_weaver import AGENT, Weaver, When
+from raddle.actions.importing.facts import see_folder, tick
 from raddle.actions.importing.fitting import NOTHING, decoded, plain_of
 from raddle.actions.importing.importer import Ending, Links, Lookup, SourceName, Taken, thread_id_of
 from raddle.actions.importing.other_agents import agent_of
@@ -141,6 +140,7 @@ class CodexReader(RecordReader[Line]):
             state=state,
             needs_whole=is_in_doubt,
             is_unplaced=weaver.start.hangs and weaver.start.anchor is None,
+            waits_for=weaver.start.base if weaver.start.anchor is None else "",
         )
 
     def _session_id(self) -> str:

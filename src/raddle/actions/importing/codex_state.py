@@ -15,7 +15,7 @@ from raddle.actions.importing.codex_strand import anchors
 from raddle.actions.importing.codex_weaver import Memory
 from raddle.actions.importing.importer import Anchor, Links
 
-VERSION = 1
+VERSION = 2
 """Another number means that a grown file is read from its start once."""
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from raddle.actions.importing.bounded import keep_first
-from raddle.actions.importing.codex_facts import Facts, be_active, see_context, type_title
+from raddle.actions.importing.codex_facts import Facts, see_context, type_title
 from raddle.actions.importing.codex_flow import Flow
 from raddle.actions.importing.codex_items import parts_of, said_in
 from raddle.actions.importing.codex_lineage import Lineage
@@ -21,11 +21,12 @@ from raddle.actions.importing.codex_lines import Payload, blocks_of
 from raddle.actions.importing.codex_places import Start
 from raddle.actions.importing.codex_spawns import Spawns
 from raddle.actions.importing.codex_strand import Strand, append, hang, take_place
+from raddle.actions.importing.facts import be_active
 from raddle.actions.importing.importer import Anchor, Lookup, message_id_of
 from raddle.actions.importing.parts import ASSISTANT, TOOL, USER, Aside, MessagePart
 from raddle.actions.importing.timestamps import as_ts
 from raddle.model.threads.carried import carried_message, is_carried_mark
-from raddle.model.threads.message import COMPACTION, NOTICE, TURN, Message, Usage, changed
+from raddle.model.threads.message import COMPACTION, NOTICE, TURN, Message, Usage
 
 AGENT = "codex"
 
@@ -186,7 +187,7 @@ class Weaver:
         self.flow.put(self._placed(part, identity, when, rev))
 
     def _placed(self, part: MessagePart, identity: tuple[Any, ...], when: When, rev: int) -> Message:
-        """A new message at the end of the strand."""
+        """A new message at the end of the strand. `rev`: 0 where a better witness of the same words may come."""
         strand, extra = self.strand, part.extra
         if not strand.branch_id:
             if self.start.anchor is not None:
@@ -203,7 +204,7 @@ class Weaver:
             ordinal=when.ordinal,
         )
         is_models = part.role == ASSISTANT and part.kind == TURN
-        message = Message(
+        return Message(
             id=message_id,
             parent_id=place.parent_id,
             branch_id=place.branch_id,
@@ -224,14 +225,6 @@ class Weaver:
             kind=part.kind,
             extra=extra,
         )
-        return self._unless_fuller(message)
-
-    def _unless_fuller(self, message: Message) -> Message:
-        """A text that was cut or emptied in the source does not win over the one that is stored."""
-        stored = self._lookup(message.id) if self._lookup is not None else None
-        if stored is None or stored.rev > message.rev or len(stored.content) <= len(message.content):
-            return message
-        return changed(message, rev=max(min(stored.rev - 1, message.rev), 0))
 
     def _id(self, *record: Any) -> str:
         """A sub-agent's ids are its own: what it copied of its session must not move there."""

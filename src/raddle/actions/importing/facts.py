@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from raddle.actions.importing.importer import Write
 from raddle.model.clock import format_time
@@ -20,6 +20,60 @@ class Fact(Struct, array_like=True):
 
     value: str = ""
     n: int = 0
+
+
+class SessionFacts(Struct, array_like=True):
+    """What is known so far of a session that works in a folder; plain values, so that a state can hold it. Times in
+    microseconds, 0: none yet. An importer adds what its agent says besides."""
+
+    title: Fact = field(default_factory=Fact)
+    title_from: int = 0
+    workspace_root: Fact = field(default_factory=Fact)
+    cwd: Fact = field(default_factory=Fact)
+    version: Fact = field(default_factory=Fact)
+    model: Fact = field(default_factory=Fact)
+    branch: Fact = field(default_factory=Fact)
+    created: int = 0
+    active: int = 0
+    now: int = 0
+    """The greatest time of a line so far: a clock that steps back makes no later value an earlier write."""
+
+
+def tick(facts: SessionFacts, at: int) -> None:
+    """A line was written at `at`."""
+    facts.now = max(facts.now, at)
+
+
+def be_active(facts: SessionFacts, at: int) -> None:
+    """Something was said at `at`."""
+    facts.created = facts.created or at
+    facts.active = max(facts.active, at)
+
+
+def see_folder(facts: SessionFacts, cwd: str | None) -> None:
+    """The session works in `cwd` from now on."""
+    hold(facts.cwd, cwd, facts.now)
+    if not facts.workspace_root.value:
+        hold(facts.workspace_root, cwd, facts.now)
+
+
+def retitle(facts: SessionFacts, title: str) -> None:
+    """The title from now on. Its write is later than the one it replaces."""
+    if title and title != facts.title.value:
+        facts.title = Fact(title, max(facts.now, facts.title.n + 1))
+
+
+def session_writes(facts: SessionFacts, agent: str, session_id: str, *, is_part: bool) -> list[Write]:
+    """The registers that all of these have. A part knows only whose it is, and when it was active."""
+    writes = [source_write(agent, session_id, facts.created)]
+    add_activity(writes, facts.active)
+    if not is_part:
+        add_time(writes, "created_at", facts.created)
+        add_fact(writes, "title", facts.title)
+        add_fact(writes, "workspace_root", facts.workspace_root)
+        add_fact(writes, "cwd", facts.cwd)
+        add_fact(writes, "client_version", facts.version)
+    return writes
 
 
 def hold(fact: Fact, value: str | None, n: int) -> None:

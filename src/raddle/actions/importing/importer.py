@@ -39,7 +39,8 @@ class Home(Struct, frozen=True, kw_only=True):
     lie otherwise, `~` for the home. `patterns`: globs below either. `sidecar`: suffix that, in the place of
     the session file's own, names the small file beside it. `companions`: names of small files in the folders around
     a session's, the nearest one of each. `collections`: names, below either, of what holds many
-    sessions (`collection.py`).
+    sessions (`collection.py`). `collection_variables`: environment variables that name one more of these, by its whole
+    path or by one below either.
     """
 
     variables: tuple[tuple[str, str], ...] = ()
@@ -50,6 +51,7 @@ class Home(Struct, frozen=True, kw_only=True):
     sidecar: str = ""
     companions: tuple[str, ...] = ()
     collections: tuple[str, ...] = ()
+    collection_variables: tuple[str, ...] = ()
 
     @property
     def suffixes(self) -> tuple[str, ...]:
@@ -76,12 +78,15 @@ class Place(Struct, frozen=True, kw_only=True):
 
     `is_part`: a sub-agent's file, read with the `Links` of the files before it.
     `session` groups, it is not yet the identity: that is what `Ending.session_id` says.
-    `other_agent`: who wrote it, where its first bytes show that it was not this importer's agent.
+    `other_agent`: who wrote it, where its first bytes show that it was not this importer's agent. `base`: the session
+    that this one was forked from, where the turns before that stand in the other's file alone; it is read with the
+    `Links` of that one.
     """
 
     session: str
     is_part: bool = False
     other_agent: str = ""
+    base: str = ""
 
 
 class Anchor(Struct, frozen=True, array_like=True):
@@ -147,6 +152,7 @@ class Ending(Struct, frozen=True, kw_only=True):
     `needs_whole`: this reading went on from a state that did not know enough; throw its messages away and
     read the file from its start. `other_agent`: whose file this is, where it is not this importer's.
     `is_unplaced`: a part whose starting call was not found; read again with more `links`, it takes its place.
+    `waits_for`: the session that this one was forked from, whose `links` were not given.
     """
 
     thread_id: str = ""
@@ -157,6 +163,7 @@ class Ending(Struct, frozen=True, kw_only=True):
     needs_whole: bool = False
     other_agent: str = ""
     is_unplaced: bool = False
+    waits_for: str = ""
 
 
 class Reader(Protocol):

@@ -6,7 +6,7 @@ was read before its place was known moves to its place. Pure, so that a delta ho
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
@@ -54,6 +54,18 @@ def news_of(
         },
     )
     return News(delta, new, shown, is_first=thread is None)
+
+
+def turns_before(messages: Mapping[str, Message], thread: Thread) -> list[Message]:
+    """The turns of another session's thread that `messages` (by id) hang on, the oldest first."""
+    above = {message.parent_id for message in messages.values()} - messages.keys()
+    found = {
+        turn.id: turn
+        for parent_id in above
+        if parent_id in thread.tree
+        for turn in thread.tree.path_to_root(parent_id)
+    }
+    return sorted(found.values(), key=lambda turn: (turn.order, turn.id))
 
 
 def _moved(before: Message, message: Message) -> Message:

@@ -27,6 +27,7 @@ class OpenCode:
         folders=("~/.local/share/opencode",),
         patterns=(),
         collections=("opencode.db", "storage"),
+        collection_variables=("OPENCODE_DB",),
     )
 
     def place(self, source: SourceName, head: bytes) -> Place | None:

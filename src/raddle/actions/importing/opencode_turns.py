@@ -14,7 +14,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from raddle.actions.importing.fitting import NOTHING, decoded, encode
+from raddle.actions.importing.fitting import NOTHING, decoded
+from raddle.actions.importing.fullness import fullness
 from raddle.actions.importing.opencode_lines import (
     About,
     CallState,
@@ -243,15 +244,6 @@ def _attach(part: Part, attachments: list[Attachment], files: list[str], aside: 
         return
     body, media_type = found
     attachments.append(aside.attach(body, part.mime or media_type, part.filename or ""))
-
-
-def fullness(message: Message) -> int:
-    """How much a message says: its `rev`. A form that says less never replaces one that says more, whichever of two
-    stores it comes from and whichever was read first."""
-    arguments = sum(1 + len(encode(call.arguments_json)) for call in message.tool_calls)
-    counted = 0 if message.usage is None else 1 + (message.usage.output_tokens or 0)
-    words = len(message.content) + len(message.thinking)
-    return words + arguments + len(message.attachments) + message.is_error + counted
 
 
 def fuller(stored: Message, new: Message) -> Message:

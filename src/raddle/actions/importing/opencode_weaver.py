@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from raddle.actions.importing.bodies import put
 from raddle.actions.importing.bounded import forget_oldest, keep_last
+from raddle.actions.importing.fullness import fullness
 from raddle.actions.importing.importer import Lookup, Taken, message_id_of
 from raddle.actions.importing.opencode_facts import Facts, microseconds, see_message, type_title
 from raddle.actions.importing.opencode_lines import Line
@@ -22,7 +23,6 @@ from raddle.actions.importing.opencode_turns import (
     Piece,
     first_words,
     fuller,
-    fullness,
     pieces_of,
     strange_parts,
 )

@@ -173,6 +173,8 @@ class _Run:
     def join(self, sessions: Sequence[SessionPlan]) -> None:
         """Sessions whose threads may be there; one that cannot be joined costs itself."""
         for session in sessions:
+            if session.base:
+                self.settle()  # what its first session told is asked of the ledger
             try:
                 converted = self._desk.join(session)
             except SourceError as error:

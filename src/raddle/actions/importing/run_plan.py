@@ -58,6 +58,8 @@ class SourceFile(Struct, frozen=True, kw_only=True):
     """The path of the file that holds it with others; empty where it is a file of its own."""
     where: str = ""
     """Where it is found in its collection, as that says itself."""
+    base: str = ""
+    """The session that it was forked from, whose turns stand in that one's file alone."""
 
 
 class SourceEntry(Struct, frozen=True, kw_only=True):
@@ -84,6 +86,8 @@ class SourceEntry(Struct, frozen=True, kw_only=True):
     is_unplaced: bool = False
     """A part whose starting call was not found yet."""
     problems: int = 0
+    base: str = ""
+    """The session that it was forked from, while the turns before that are not known."""
 
 
 def unread(entry: SourceEntry) -> SourceEntry:
@@ -110,7 +114,8 @@ class SessionPlan(Struct, frozen=True, kw_only=True):
     """What has to be read of a session: at most one main file, which comes first, and parts.
 
     `known`: those of its files that were read before, the main one first, whether they are read now or not.
-    `unplaced`: parts that did not change, read again if their starting call turns up.
+    `unplaced`: parts that did not change, read again if their starting call turns up. `base`: the session that this
+    one was forked from, where its turns can be known now: then it is read from its start.
     """
 
     agent: str
@@ -122,6 +127,7 @@ class SessionPlan(Struct, frozen=True, kw_only=True):
     """Nothing of it is in any thread yet."""
     size: int
     """Bytes that may have to be read."""
+    base: str = ""
 
     @property
     def key(self) -> str:
@@ -178,6 +184,7 @@ def plan_import(
         else:
             files.setdefault(one.path, one)
     plans: list[SessionPlan] = []
+    waiting: list[SessionPlan] = []
     left_out: list[LeftOut] = []
     unchanged: dict[str, int] = {}
     passed_over = PassedOver()
@@ -188,6 +195,9 @@ def plan_import(
         told = len(left_out)
         kept = _kept(group, rules, known, purged, left_out)
         plan = _plan_of(group, kept, known)
+        fork = _fork_of(group, kept, known)
+        if fork is not None:
+            waiting.append(fork)
         if plan is not None:
             plans.append(plan)
         elif kept and any(entry.thread_id for entry in group.entries):
@@ -198,7 +208,9 @@ def plan_import(
             passed_over.purged += told == len(left_out) and any(
                 entry.thread_id in purged for entry in group.entries
             )
+    plans = _with_forks(plans, waiting, known, purged, unchanged)
     plans.sort(key=lambda plan: (-plan.size, plan.key))
+    plans = _after_their_bases(plans)
     return Plan(
         sessions=tuple(plans),
         unchanged=unchanged,
@@ -241,6 +253,10 @@ def _groups(files: Iterable[SourceFile], known: Mapping[str, SourceEntry]) -> li
         for entry in entries:
             if (group := by_home.get(home_of(entry.path))) is not None:
                 group.entries.append(entry)
+        for group in by_home.values():
+            told = {entry.path for entry in group.entries}
+            own = (known.get(file.path) for file in group.files if file.path not in told)
+            group.entries.extend(entry for entry in own if entry is not None)
         groups.extend(by_home.values())
     return groups
 
@@ -308,6 +324,57 @@ def _plan_of(group: _Group, kept: list[SourceFile], known: Mapping[str, SourceEn
         is_new=not any(entry.thread_id for entry in before),
         size=sum(_left(file, known.get(file.path)) for file in changed),
     )
+
+
+def _fork_of(group: _Group, kept: list[SourceFile], known: Mapping[str, SourceEntry]) -> SessionPlan | None:
+    """A session that does not have the turns before it was forked, read from its start; None where none is that."""
+    for file in kept:
+        entry = known.get(file.path)
+        is_read = entry is not None and bool(entry.thread_id)
+        base = entry.base if entry is not None and is_read else file.base
+        if not (file.is_main and base):
+            continue
+        plan = _plan_of(group, kept, known) or _plan_of(group, [file], {})
+        assert plan is not None
+        return msgspec.structs.replace(plan, is_new=not is_read, size=max(plan.size, file.size), base=base)
+    return None
+
+
+def _with_forks(
+    plans: list[SessionPlan],
+    waiting: list[SessionPlan],
+    known: Mapping[str, SourceEntry],
+    purged: AbstractSet[str],
+    unchanged: dict[str, int],
+) -> list[SessionPlan]:
+    """The same, with the forks whose first session is there, or comes now."""
+    if not waiting:
+        return plans
+    there = {(plan.agent, plan.session) for plan in plans}
+    there |= {
+        (entry.agent, entry.session)
+        for entry in known.values()
+        if entry.thread_id and entry.thread_id not in purged
+    }
+    forks = {fork.key: fork for fork in waiting if (fork.agent, fork.base) in there}
+    planned = {plan.key for plan in plans}
+    for key, fork in forks.items():
+        if key not in planned:
+            unchanged[fork.agent] -= 1
+    return [*forks.values(), *(plan for plan in plans if plan.key not in forks)]
+
+
+def _after_their_bases(plans: list[SessionPlan]) -> list[SessionPlan]:
+    """The same, forks last, and one of a fork behind that one: what it goes on from is stored when it is read."""
+    bases = {(plan.agent, plan.session): plan.base for plan in plans if plan.base}
+
+    def depth(plan: SessionPlan) -> int:
+        steps, at = 0, (plan.agent, plan.session)
+        while at in bases and steps <= len(bases):
+            steps, at = steps + 1, (plan.agent, bases[at])
+        return steps
+
+    return sorted(plans, key=depth) if bases else plans
 
 
 def _is_unchanged(file: SourceFile, entry: SourceEntry | None) -> bool:

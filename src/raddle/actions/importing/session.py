@@ -46,13 +46,15 @@ def read_session(
     *,
     links: Links | None,
     lookup: Lookup,
+    base: Links | None = None,
     largest: int | None = None,
 ) -> SessionRead:
-    """Read what `plan` names. `links`: what the session's files told when they were read before.
+    """Read what `plan` names. `links`: what the session's files told when they were read before. `base`: what those of
+    the session told that it was forked from.
 
     `largest`: of a file that is read from its start here; None: whatever there is.
     """
-    reading = _Reading(importer, sources, sink, links=links, lookup=lookup, largest=largest)
+    reading = _Reading(importer, sources, sink, links=links, lookup=lookup, base=base, largest=largest)
     try:
         for file in plan.files:
             reading.read(file)
@@ -106,12 +108,14 @@ class _Reading:
         *,
         links: Links | None,
         lookup: Lookup,
+        base: Links | None,
         largest: int | None,
     ) -> None:
         self._importer = importer
         self._sources = sources
         self._before = links
         self._told = links
+        self._base = base
         self._lookup = lookup
         self._sink = sink
         self._largest = largest
@@ -124,7 +128,7 @@ class _Reading:
 
     def read(self, file: SourceFile) -> None:
         """Read what is new of a file."""
-        given = None if file.is_main else self._told
+        given = self._base if file.is_main else self._told
         try:
             read, ending = self._read(file, given)
         except SourceError as error:

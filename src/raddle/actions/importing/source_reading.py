@@ -236,6 +236,7 @@ class Pass:
             generation=self._generation,
             is_unplaced=ending.is_unplaced,
             problems=problems,
+            base=ending.waits_for,
         )
 
 

@@ -15,15 +15,16 @@ from msgspec import Struct
 
 from raddle.actions.importing.importer import Home, Place, Problem, SourceName
 from raddle.model.errors import FormatError
-from raddle.model.ids import canonical_json
+from raddle.model.ids import canonical_json, is_thread_id
 from raddle.model.threads.adopt import open_file
 from raddle.model.threads.codec import decode_file
+from raddle.model.threads.deletion import is_real_device
 from raddle.model.threads.delta import Delta
 from raddle.model.threads.edits import Author, imported_registers
 from raddle.model.threads.plain_fields import registers_shown
 from raddle.model.threads.quorum import AGENT as QUORUM
 from raddle.model.threads.quorum import decode_quorum
-from raddle.model.threads.thread import Thread, diff, is_real_device
+from raddle.model.threads.thread import Thread, diff
 
 LOOM = "loom"
 
@@ -41,6 +42,8 @@ class ThreadDelta(Struct, frozen=True, kw_only=True):
     thread_id: str
     delta: Delta
     problems: tuple[Problem, ...]
+    exported_from: str = ""
+    """The thread of ours that the file is an export of for another program, known here or not."""
 
 
 class ThreadFileAgent(Struct, frozen=True, kw_only=True):
@@ -138,4 +141,10 @@ def _shown_in(data: bytes | None) -> Mapping[str, Any] | None:
 def _read_quorum(data: bytes, known: Known) -> ThreadDelta:
     file = decode_quorum(data)
     problems = tuple(Problem(line=0, reason=problem) for problem in file.problems)
-    return ThreadDelta(thread_id=file.thread_id, delta=file.delta(known(file.thread_id)), problems=problems)
+    exported_from = file.session_id if is_thread_id(file.session_id) else ""
+    origin = known(exported_from) if exported_from else None
+    if origin is not None and origin.id == exported_from:
+        thread_id, delta = origin.id, file.turns_for(origin)
+    else:
+        thread_id, delta = file.thread_id, file.delta(known(file.thread_id))
+    return ThreadDelta(thread_id=thread_id, delta=delta, problems=problems, exported_from=exported_from)

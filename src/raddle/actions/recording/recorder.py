@@ -13,13 +13,13 @@ import msgspec
 from msgspec import Struct
 
 from raddle.actions.ports import ThreadStore
-from raddle.actions.recording.states import Open, beside_open, beside_others
+from raddle.actions.recording.sharing import Told, shared, told_in
+from raddle.actions.recording.states import Open, beside_open
 from raddle.model.errors import RaddleError
 from raddle.model.threads.agent_state import AgentState, PendingToolCall
 from raddle.model.threads.edits import Editor
 from raddle.model.threads.git_facts import GitSnapshot
 from raddle.model.threads.message import Attachment
-from raddle.model.threads.thread import Thread
 
 CUT = "cut_by"
 """In a message's `extra`: what cut it off before it was whole."""
@@ -33,6 +33,8 @@ class GitNews(Struct, frozen=True, kw_only=True):
 
     snapshot: GitSnapshot
     commits: tuple[str, ...] = ()
+    log_end: str = ""
+    """How far git's log of HEAD was read, for whoever asks next."""
 
 
 class Turn(Struct, frozen=True, kw_only=True):
@@ -49,6 +51,8 @@ class Step(Struct, frozen=True, kw_only=True):
 
     state: AgentState
     turn: Turn | None = None
+    is_private: bool = False
+    """The thread is private from this step on, whatever it was; False leaves it as it is."""
     goes_back: bool = False
     """The turn before was cut and is tried again: what comes next stands beside it, not under it."""
     git: GitNews | None = None
@@ -78,8 +82,9 @@ class Opening(Struct, frozen=True, kw_only=True):
     """The message under which the session goes on; None: a new line of conversation."""
     state: AgentState = AgentState()
     """Where the thread's last session left it."""
-    stamp: tuple[int, str] | None = None
-    """Which write of that state it was; see `stamp_of`."""
+    told: tuple[Told, ...] = ()
+    """What the thread told of the sessions before. They are this one's to go on with: whether one of them lives it
+    cannot know, and one that does tells of itself again with its next step."""
 
 
 class Position(NamedTuple):
@@ -92,7 +97,7 @@ class Position(NamedTuple):
 
 class _Written(NamedTuple):
     position: Position
-    stamp: tuple[int, str] | None
+    mine: frozenset[str]
     message_id: str
 
 
@@ -126,8 +131,9 @@ class Recorder:
         self._going_on = Open()
         self._waiting: list[Step] = []
         self._position = Position(opening.head)
-        self._stamp = opening.stamp
-        self._my_calls = frozenset(call.call_id for call in opening.state.pending_tool_calls)
+        self._mine = frozenset(told.as_of for told in opening.told)
+        """As of which writes the thread tells of this session."""
+        self._owes_privacy = False
 
     @property
     def has_written(self) -> bool:
@@ -151,10 +157,13 @@ class Recorder:
         written.
         """
         still = _open_after(self._going_on, step)
-        step = msgspec.structs.replace(step, state=beside_open(step.state, still))
+        is_private = step.is_private or self._owes_privacy
+        step = msgspec.structs.replace(step, state=beside_open(step.state, still), is_private=is_private)
+        self._owes_privacy = is_private  # until it is saved, or kept to be
         steps = [*self._waiting, step]
         if not self._exists and all(waiting.turn is None for waiting in steps):
             self._waiting, self.state, self._going_on = steps, step.state, still
+            self._owes_privacy = False
             return ""
         try:
             written = self._save(steps)
@@ -165,16 +174,15 @@ class Recorder:
                 raise
             self._going_on = still
             self._waiting, self.state, self.trouble = steps, step.state, error
+            self._owes_privacy = False
             return ""
         self._waiting, self.state, self.trouble, self._going_on = [], step.state, None, still
-        self._exists = self._is_opened = True
-        self._position, self._stamp = written.position, written.stamp
+        self._exists, self._is_opened, self._owes_privacy = True, True, False
+        self._position, self._mine = written.position, written.mine
         return written.message_id if step.turn is not None else ""
 
     def _save(self, steps: Sequence[Step]) -> _Written:
         whole = [self._with_body_kept(step) for step in steps]
-        called = {call.call_id for step in whole for call in step.state.pending_tool_calls}
-        self._my_calls |= called
         if self._exists:
             return self._threads().apply(self.thread_id, lambda editor: self._write(editor, whole))
         with self._threads().create(self.thread_id) as editor:
@@ -192,25 +200,31 @@ class Recorder:
 
     def _write(self, editor: Editor, steps: Sequence[Step]) -> _Written:
         """May run twice on one set of steps, so it changes nothing of the recorder's own."""
-        standing, stamp = editor.thread.agent_state, stamp_of(editor.thread)
+        told = told_in(editor.thread)
         if not self._is_opened:
             self._open(editor)
         position, message_id = self._position, ""
         for step in steps:
             position, added = self._write_one(editor, step, position)
             message_id = added or message_id
-        is_mine = stamp == self._stamp
-        shared = beside_others(steps[-1].state, standing, is_mine=is_mine, my_calls=self._my_calls)
-        if shared.is_mine and not (is_mine and self._is_opened):
+        return _Written(position, self._tell(editor, steps[-1].state, told), message_id)
+
+    def _tell(self, editor: Editor, state: AgentState, told: Sequence[Told]) -> frozenset[str]:
+        """Write the state of this session among those of others; as of which write the thread tells of it now."""
+        others = [each for each in told if each.as_of not in self._mine]
+        value, is_mine = shared(state, others)
+        if not is_mine and len(others) == len(told):
+            return frozenset()  # it waits, as before, and the thread tells of others
+        if is_mine and not (self._is_opened and told and told[0].as_of in self._mine):
             # An equal value would keep its stamp, and two sessions would each take it for their own.
             editor.write("agent_state", None)
-        editor.set_agent_state(shared.state)
-        return _Written(position, stamp_of(editor.thread) if shared.is_mine else self._stamp, message_id)
+        editor.write("agent_state", value)
+        return frozenset(each.as_of for each in told_in(editor.thread)[:1]) if is_mine else frozenset()
 
     def _open(self, editor: Editor) -> None:
         opening = self._opening
-        if opening.is_private and not editor.thread.is_private:
-            editor.set_private(True)
+        if opening.is_private:
+            _make_private(editor)
         if opening.is_new:
             editor.start(
                 workspace_root=opening.workspace_root,
@@ -231,6 +245,8 @@ class Recorder:
     def _write_one(self, editor: Editor, step: Step, position: Position) -> tuple[Position, str]:
         if step.goes_back and position.before_cut != "":
             position = Position(position.before_cut)
+        if step.is_private:
+            _make_private(editor)
         if step.git is not None:
             editor.snapshot_git(step.git.snapshot, step.git.commits)
         if step.model is not None:
@@ -244,17 +260,13 @@ class Recorder:
         return Position(message.id, position.head if turn.is_cut else ""), message.id
 
 
+def _make_private(editor: Editor) -> None:
+    if not editor.thread.is_private:
+        editor.set_private(True)
+
+
 def _open_after(before: Open, step: Step) -> Open:
     begun = () if step.begins is None else (step.begins,)
     ends = step.ends or (step.begins.call_id if step.begins is not None else "")
     calls = tuple(call for call in before.calls if call.call_id != ends)
     return Open(answers=max(before.answers + step.answers, 0), calls=(*calls, *begun))
-
-
-def stamp_of(thread: Thread) -> tuple[int, str] | None:
-    """Which write of the agent's state the thread shows, by its clock and device; None where there is none."""
-    register = thread.registers.get("agent_state")
-    if register is None or not register.writes:
-        return None
-    latest = register.latest
-    return latest.n, latest.device

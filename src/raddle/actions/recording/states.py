@@ -9,7 +9,6 @@ been waiting before. Where answers still stream or tools still run beside that, 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -151,30 +150,6 @@ def _last_words(state: AgentState, ending: Ending) -> str | None:
     why = f" ({ending.why})" if ending.why else ""
     before = f"; before that: {state.last_error}" if state.last_error else ""
     return shortened(f"stopped while {state.kind}{why}{before}")
-
-
-class Shared(NamedTuple):
-    """What a thread says where several sessions are recorded into it. `is_mine`: it tells of this session."""
-
-    state: AgentState
-    is_mine: bool
-
-
-def beside_others(
-    mine: AgentState, standing: AgentState, *, is_mine: bool, my_calls: frozenset[str]
-) -> Shared:
-    """What to write into a thread, which has one state, where other sessions may be recorded too.
-
-    `standing` is what the thread says now, `is_mine` whether this session wrote that, `my_calls` the calls it
-    ever had. The open calls of others stay open, and no `waiting_for_user_input` is put over their work.
-    """
-    others = tuple(call for call in standing.pending_tool_calls if call.call_id not in my_calls)
-    if mine.kind == WAITING_FOR_USER_INPUT:
-        if not is_mine and standing.kind != WAITING_FOR_USER_INPUT:
-            return Shared(_now(standing, pending_tool_calls=others), is_mine=False)
-        if others:
-            return Shared(_now(mine, kind=EXECUTING_TOOLS, pending_tool_calls=others), is_mine=True)
-    return Shared(_now(mine, pending_tool_calls=(*mine.pending_tool_calls, *others)), is_mine=True)
 
 
 def error_text(error: BaseException | str) -> str:

@@ -102,7 +102,9 @@ class ChatGPTExport:
 def _zip_parts(path: str, _stat: Stat) -> tuple[ZipEntry, ...]:
     """The files with conversations in a zip, in their order. They are kept: they know the way back into the zip."""
     entries = [entry for entry in entries_of(path) if _IN_ZIP.match(entry.filename)]
-    return tuple(ZipEntry(path, entry) for entry in sorted(entries, key=lambda entry: entry.filename))
+    together = sum(entry.file_size for entry in entries)
+    ordered = sorted(entries, key=lambda entry: entry.filename)
+    return tuple(ZipEntry(path, entry, together=together) for entry in ordered)
 
 
 class _File:

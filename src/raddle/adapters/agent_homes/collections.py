@@ -18,6 +18,8 @@ _ROOM = "raddle.adapters.agent_homes"
 _OPENERS = {"chatgpt": f"{_ROOM}.chatgpt_export", "opencode": f"{_ROOM}.opencode_store"}
 """Agent -> the module whose `open_collection` opens its collections: most imports need none of them."""
 _SUFFIXES = {"chatgpt": (".json", ".zip"), "opencode": (".db",)}
+_FOLDERS = frozenset(("opencode",))
+"""Agents that have collections which are folders."""
 COLLECTION_SUFFIXES = (".db", ".zip")
 """How the names of files end that can be nothing but collections."""
 _HEAD_BYTES = 4096
@@ -29,6 +31,14 @@ def is_collection(agent: str, path: str) -> bool:
         return False
     recognises: Callable[[str, bytes], bool] = import_module(_OPENERS[agent]).is_export
     return recognises(path, first_bytes(path, _HEAD_BYTES))
+
+
+def folder_at(agent: str, path: str) -> str:
+    """The folder at a path that a person named which is a collection of that agent; empty where none is."""
+    if agent not in _FOLDERS:
+        return ""
+    found: Callable[[str], str] = import_module(_OPENERS[agent]).folder_at
+    return found(path)
 
 
 def open_source(file: SourceFile) -> OpenSource:

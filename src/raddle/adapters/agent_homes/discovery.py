@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from raddle.actions.importing.importer import Home, Place, SourceName
 from raddle.actions.importing.run_plan import FileProblem, SourceEntry, SourceFile
 from raddle.actions.importing.source_reading import SourceError
-from raddle.adapters.agent_homes.collections import COLLECTION_SUFFIXES, Listing, is_collection
+from raddle.adapters.agent_homes.collections import COLLECTION_SUFFIXES, Listing, folder_at, is_collection
 from raddle.adapters.agent_homes.source_bytes import COMPRESSED, first_bytes, first_lines, source_error
 from raddle.adapters.agent_homes.walking import Entry, Walk, problem_of
 from raddle.model.errors import NotFound, StorageError
@@ -112,6 +112,8 @@ class Discovery:
                     yield folder
                     continue
                 yield from self._in_home(agent, folder)
+            for path in _named_collections(agent.home, environment, user_home):
+                yield from self._listed(agent.agent, path, os.path.dirname(path))  # noqa: PTH120
 
     def changed(
         self, agents: Iterable[Agent], environment: Environment, user_home: Path, paths: Iterable[str]
@@ -119,6 +121,9 @@ class Discovery:
         """The same of these files alone, where they lie in one of the homes; those that are gone are passed over."""
         paths = tuple(paths)
         for agent in self._searched(agents):
+            for whole in _named_collections(agent.home, environment, user_home):
+                if any(path.startswith(whole) for path in paths):
+                    yield from self._listed(agent.agent, whole, os.path.dirname(whole))  # noqa: PTH120
             for folder in _home_folders(agent.home, environment, user_home):
                 if isinstance(folder, FileProblem):
                     continue
@@ -133,8 +138,13 @@ class Discovery:
 
     def homes(self, agents: Iterable[Agent], environment: Environment, user_home: Path) -> list[Path]:
         """The folders of these agents that are there, each once."""
-        found = (_home_folders(agent.home, environment, user_home) for agent in agents)
-        return list(dict.fromkeys(one for each in found for one in each if isinstance(one, Path)))
+        found: dict[Path, None] = {}
+        for agent in agents:
+            folders = _home_folders(agent.home, environment, user_home)
+            found |= dict.fromkeys(one for one in folders if isinstance(one, Path))
+            named = _named_collections(agent.home, environment, user_home)
+            found |= dict.fromkeys(Path(path).parent for path in named)
+        return list(found)
 
     def collections(self) -> list[SourceEntry]:
         """What the ledger may note of the collections that were looked at, once their sessions are read."""
@@ -168,6 +178,13 @@ class Discovery:
         root = _absolute(_expanded(path))
         agents = self._searched(agents)
         count = 0
+        for agent in agents:
+            folder = folder_at(agent.agent, str(root))
+            for found in self._listed(agent.agent, folder, "/") if folder else ():
+                count += 1
+                yield found
+            if folder == str(root):
+                return
         for one in self._named(root, path, agents):
             count += isinstance(one, Entry) and _key_of(one) in self._seen  # found at another path already
             for found in self._placed(one, agents, "/"):
@@ -265,6 +282,7 @@ class Discovery:
             is_main=not place.is_part,
             root=root,
             workspace=workspace,
+            base=place.base,
         )
 
     def _owner(self, agent: Agent, name: SourceName, head: bytes) -> tuple[Agent, Place] | None:
@@ -326,6 +344,23 @@ def _matches(parts: list[str], pattern: list[str]) -> bool:
 def _expanded(path: str) -> Path:
     """`Path.expanduser` raises for a person who is not known; here the path then names nothing."""
     return Path(os.path.expanduser(path))  # noqa: PTH111
+
+
+def _named_collections(home: Home, environment: Environment, user_home: Path) -> list[str]:
+    """The collections that variables name, those that are there and in none of the usual places."""
+    values = [value for name in home.collection_variables if (value := environment(name))]
+    if not values:
+        return []
+    folders = [one for one in _home_folders(home, environment, user_home) if isinstance(one, Path)]
+    usual = {os.path.realpath(folder / name) for folder in folders for name in home.collections}
+    found: dict[str, str] = {}
+    for value in values:
+        named = _expanded(value)
+        for path in [named] if named.is_absolute() else [folder / named for folder in folders]:
+            real = os.path.realpath(path)
+            if real not in usual and os.path.lexists(path):
+                found.setdefault(real, str(path))
+    return list(found.values())
 
 
 def _home_folders(home: Home, environment: Environment, user_home: Path) -> Iterator[Path | FileProblem]:

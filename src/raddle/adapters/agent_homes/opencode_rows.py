@@ -8,7 +8,6 @@ to be known to place it: the message before, and the one that is answered.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -140,29 +139,31 @@ class OpenRows:
         headers = self._rows.tree(self._session)
         self._greatest = since
         rows: list[Row] = []
-        before: dict[str, str] = {}
         for header in headers:
             self._greatest = max(self._greatest, header.updated)
-            mine = sorted(self._rows.messages(header.session), key=lambda row: (row.created, row.message))
-            before.update((row.message, above.message) for above, row in pairwise(mine))
-            rows += mine
+            rows += self._rows.messages(header.session)
         rows.sort(key=lambda row: (row.created, row.message))
+        before: dict[str, str] = {}
+        """Of a part of a session alone: of a whole one each message follows the last, and there may be many."""
         if since:
+            before = _predecessors(rows)
             rows = self._since_then(headers, rows, before, since)
         told = {row.session for row in rows}
         for header in headers:
             if header.session == self._session or header.session in told or header.updated >= since:
                 yield _encode({"opencode": "session", "id": header.session, **header.fields})
         passed: set[str] = set()
+        last: dict[str, str] = {}
         for row in rows:
             body = self._rows.body(row)
             if body is None:
                 passed.add(row.message)
                 continue
             self._greatest = max(self._greatest, row.updated, body.updated)
-            after = before.get(row.message)
-            while after in passed:
+            after = before.get(row.message) if since else last.get(row.session)
+            while since and after in passed:
                 after = before.get(after)
+            last[row.session] = row.message
             yield _line(row, after, body)
 
     def _since_then(
@@ -188,6 +189,17 @@ class OpenRows:
         except (msgspec.DecodeError, RecursionError):
             return ""
         return found.parent_id or ""
+
+
+def _predecessors(rows: list[Row]) -> dict[str, str]:
+    """Message -> the one before it in its session. `rows`: in the order of their times."""
+    before: dict[str, str] = {}
+    last: dict[str, str] = {}
+    for row in rows:
+        if row.session in last:
+            before[row.message] = last[row.session]
+        last[row.session] = row.message
+    return before
 
 
 def _line(row: Row, after: str | None, body: Body) -> bytes:

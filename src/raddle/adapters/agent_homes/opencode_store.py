@@ -6,6 +6,7 @@ calls that started them.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,17 @@ from raddle.adapters.agent_homes.source_bytes import source_error
 def open_collection(path: str) -> Collection:
     """The store at `path`."""
     return Folder(path) if Path(path).is_dir() else Database(path)
+
+
+def folder_at(path: str) -> str:
+    """The older store at a path that a person named: that folder, or where OpenCode has it below; empty where there is
+    none."""
+    named = Path(path)
+    with contextlib.suppress(OSError):  # what may not be read is told by whoever searches the folder
+        for folder in (named, named / "storage", named / "opencode" / "storage"):
+            if any(folder.glob("session/*/ses_*.json")) or any(folder.glob("message/ses_*")):
+                return str(folder)
+    return ""
 
 
 def is_export(path: str, head: bytes) -> bool:

@@ -20,7 +20,7 @@ _CHUNK_BYTES = 1 << 16
 _PIECE_BYTES = 1 << 20
 _STEP_BYTES = 1 << 20
 _MOST_MARKS = 1024
-"""A mark takes some 45 kB: of a file that would need more, they stand farther apart."""
+"""A mark takes some 45 kB: of a zip that would need more, they stand farther apart."""
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
 _ENCRYPTED = 1
 
@@ -34,9 +34,12 @@ class _Mark(NamedTuple):
 
 
 class ZipEntry:
-    """One file inside a zip. `size`: of what it holds, as the zip says. SourceError where it cannot be read."""
+    """One file inside a zip. `size`: of what it holds, as the zip says. SourceError where it cannot be read.
 
-    def __init__(self, path: str, entry: zipfile.ZipInfo) -> None:
+    `together`: bytes of all that are read of the zip (0: this one alone), which share the marks.
+    """
+
+    def __init__(self, path: str, entry: zipfile.ZipInfo, *, together: int = 0) -> None:
         self.name = entry.filename
         self.size = entry.file_size
         self._path = path
@@ -50,7 +53,7 @@ class ZipEntry:
                 "unpack the zip and import what is in it",
             )
         self._start = _start_of(path, entry)
-        self._step = max(_STEP_BYTES, self.size // _MOST_MARKS)
+        self._step = max(_STEP_BYTES, max(self.size, together) // _MOST_MARKS)
         self._marks = [_Mark(0, 0, zlib.decompressobj(-zlib.MAX_WBITS))]
         self._last = self._marks[0]
         """Where the last reading ended: most readings go on from there."""

@@ -6,6 +6,7 @@ every read is checked against it. A second way of writing here could put a name 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -13,15 +14,17 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from raddle.adapters.blobs.pieces import cut
 from raddle.adapters.files import NewFile, make_folder, storage_error
 from raddle.adapters.temporaries import sweep_temporaries
-from raddle.model.errors import BrokenFormat, InvalidInput, NotFound
+from raddle.model.errors import BrokenFormat, InvalidInput, NotFound, StorageError
 
 if TYPE_CHECKING:
     import zstandard
 
 _PIECE = 1 << 20
 _LEVEL = 3
+_TRIES = 100
 _NAME = re.compile(r"([0-9a-f]{64})(?:\.zst)?\Z")
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 
@@ -76,6 +79,16 @@ class BlobDirectory:
             raise _damaged(path)
         yield held
 
+    def range(self, sha256: str, start: int, end: int) -> Iterator[bytes]:
+        """Bytes `start` up to `end`, as a slice has them, in pieces; a part cannot be checked. NotFound.
+
+        A plain one is read from there on; of a compressed one all that comes before is unpacked too.
+        """
+        path = self._find(sha256)
+        if path is None:
+            raise NotFound("blob", sha256, "it was purged, or never came to this machine")
+        yield from _part(path, start, end)
+
     def is_whole(self, sha256: str) -> bool:
         """Is it here, and what its name says?"""
         try:
@@ -110,6 +123,9 @@ class BlobDirectory:
             except OSError as error:
                 raise storage_error(error, path, "remove") from error
             is_removed = True
+        if is_removed:
+            with contextlib.suppress(OSError):  # others are in it still, or it is gone
+                path.parent.rmdir()
         return is_removed
 
     def ids(self) -> Iterator[str]:
@@ -168,6 +184,10 @@ class BlobWriter:
         if self._waiting_size >= _PIECE:
             self._flush()
 
+    def sha256(self) -> str:
+        """The SHA-256 of what was written so far."""
+        return self._digest.hexdigest()
+
     def finish(self) -> str:
         """Put it in its place, durably unless the directory does not sync; its SHA-256."""
         file = self._open_file()
@@ -178,14 +198,25 @@ class BlobWriter:
         self._end(file)
         plain, compressed = self._blobs.paths_of(sha256)
         path, other = (compressed, plain) if self._compress else (plain, compressed)
-        make_folder(path.parent)
-        if self._syncs:
-            file.publish(path)
-        else:
-            _move(file.set_aside(), path)
+        self._place(file, path)
         self._file = None
         _drop_damaged(other)
         return sha256
+
+    def _place(self, file: NewFile, path: Path) -> None:
+        """Whoever deletes the last blob of the folder takes the folder away, it may be between these two lines."""
+        for tries_left in reversed(range(_TRIES)):
+            make_folder(path.parent)
+            try:
+                if self._syncs:
+                    file.publish(path)
+                else:
+                    _move(file.set_aside(), path)
+            except StorageError as error:
+                if not tries_left or not isinstance(error.__cause__, FileNotFoundError):
+                    raise
+            else:
+                return
 
     def discard(self) -> None:
         """Keep nothing of it, unless it is finished."""
@@ -235,6 +266,20 @@ def _pieces(path: Path) -> Iterator[bytes]:
             else:
                 while piece := file.read(_PIECE):
                     yield piece
+    except OSError as error:
+        raise storage_error(error, path, "read") from error
+
+
+def _part(path: Path, start: int, end: int) -> Iterator[bytes]:
+    """Bytes `start` up to `end` of the original ones."""
+    if path.suffix == ".zst":
+        yield from cut(_pieces(path), start, end)
+        return
+    try:
+        with path.open("rb") as file:
+            file.seek(start)
+            while piece := file.read(min(_PIECE, max(end - file.tell(), 0))):
+                yield piece
     except OSError as error:
         raise storage_error(error, path, "read") from error
 

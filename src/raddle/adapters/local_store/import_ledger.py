@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from raddle.actions.importing.known_sources import hidden, is_hidden
 from raddle.actions.importing.run_plan import Segment, SourceEntry
 from raddle.actions.ports import Finding
 from raddle.adapters.files import make_folder, storage_error
@@ -26,7 +27,9 @@ from raddle.model.errors import BrokenFormat, NewerFormat, StorageError
 
 T = TypeVar("T")
 
-FORMAT = 3
+FORMAT = 4
+_WITHOUT_BASES = 3
+"""The format that did not note which forks wait for the turns before them."""
 _WITH_MARKS = 2
 """The format that held the purge marks itself."""
 _SCHEMA = """
@@ -34,7 +37,8 @@ CREATE TABLE sources (
     path TEXT PRIMARY KEY, agent TEXT NOT NULL, session TEXT NOT NULL, is_main INTEGER NOT NULL,
     thread_id TEXT NOT NULL, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, inode INTEGER NOT NULL,
     read_to INTEGER NOT NULL, lines INTEGER NOT NULL, head TEXT NOT NULL, tail TEXT NOT NULL,
-    generation INTEGER NOT NULL, is_unplaced INTEGER NOT NULL, problems INTEGER NOT NULL, state BLOB
+    generation INTEGER NOT NULL, is_unplaced INTEGER NOT NULL, problems INTEGER NOT NULL,
+    base TEXT NOT NULL DEFAULT '', state BLOB
 ) WITHOUT ROWID;
 CREATE INDEX sources_thread ON sources (thread_id);
 CREATE TABLE segments (
@@ -53,8 +57,15 @@ _NAMES = SourceEntry.__struct_fields__
 _COLUMNS = ", ".join(_NAMES)
 _MARKS = ", ".join("?" * (len(_NAMES) + 1))
 _SELECT = f"SELECT {_COLUMNS} FROM sources"  # noqa: S608  names of our own
+_OF_THREAD = f"{_SELECT} WHERE thread_id = ?"
 _REPLACE = f"INSERT OR REPLACE INTO sources ({_COLUMNS}, state) VALUES ({_MARKS})"  # noqa: S608
+_FORGET = "DELETE FROM sources WHERE path = ?"
 _KEEP = "INSERT INTO segments VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+_SHARE = (
+    "INSERT INTO segments SELECT path, generation, start, end, sha256, ? FROM segments"
+    " WHERE path = ? AND generation = ? AND start < ? AND thread_id <> ? ON CONFLICT DO NOTHING"
+)
+"""What was read of a file while it was another session's is this one's too: it begins with those bytes."""
 _UNREAD = "UPDATE sources SET size = -1, read_to = 0, lines = 0, head = '', tail = '', state = NULL"
 _UNREAD_OF_BLOB = f"{_UNREAD} WHERE path IN (SELECT path FROM segments WHERE sha256 = ?)"  # noqa: S608
 _FLAGS = ("is_main", "is_unplaced")
@@ -98,9 +109,17 @@ class ImportLedger:
                 self._connection = None
 
     def entries(self) -> dict[str, SourceEntry]:
-        """Path -> what is known of it. The importer's state is left out: see `state_of`."""
+        """Path -> what is known of it; of a purged thread's files by what hides their paths (`KnownSources`).
+        The importer's state is left out: see `state_of`."""
         rows = self._rows(_SELECT)
         return {row[0]: _entry(row) for row in rows}
+
+    def states_of(self, thread_id: str) -> list[bytes]:
+        """What the importer needs to go on at the ends of a thread's files, those that no main file is last."""
+        rows = self._rows(
+            "SELECT state FROM sources WHERE thread_id = ? ORDER BY is_main DESC, path", thread_id
+        )
+        return [row[0] for row in rows if row[0]]
 
     def state_of(self, path: str) -> bytes | None:
         """What the importer needs to go on at the end of this file; None where the file is to be read whole."""
@@ -111,11 +130,23 @@ class ImportLedger:
         self, entries: Iterable[tuple[SourceEntry, bytes | None]], segments: Iterable[tuple[str, Segment]]
     ) -> None:
         """Note how far each source was read, with the importer's state, and which segments hold its bytes."""
-        read = [(*(getattr(entry, name) for name in _NAMES), state) for entry, state in entries]
-        kept = [(path, *_values(segment)) for path, segment in segments]
+        purged = self._marks.whole()
+        read, unnamed = [], []
+        for entry, state in entries:
+            if entry.thread_id in purged:
+                unnamed.append((entry.path,))
+                read.append(_row(hidden(entry), None))
+            else:
+                read.append(_row(entry, state))
+        kept, shared = [], []
+        for path, segment in segments:
+            kept.append((path, *_values(segment)))
+            if segment.start:
+                thread_id = segment.thread_id
+                shared.append((thread_id, path, segment.generation, segment.start, thread_id))
         if not read and not kept:
             return
-        self._write((_REPLACE, read), (_KEEP, kept))
+        self._write((_FORGET, unnamed), (_REPLACE, read), (_KEEP, kept), (_SHARE, shared))
 
     def segments_of(self, thread_id: str) -> list[tuple[str, Segment]]:
         """(path, segment) of every source segment of a thread, in (path, generation, start) order."""
@@ -125,6 +156,27 @@ class ImportLedger:
             thread_id,
         )
         return [(path, _segment(values)) for path, *values in rows]
+
+    def all_segments(self) -> list[tuple[str, str, int, int, int, str]]:
+        """(thread, path, generation, start, end, sha256) of every source segment, in no particular order."""
+        return self._rows("SELECT thread_id, path, generation, start, end, sha256 FROM segments")
+
+    def sharing(self, thread_id: str) -> dict[str, frozenset[str]]:
+        """SHA-256 of a thread's segments -> the other threads whose segments have these bytes, where there are any."""
+        rows = self._rows(
+            "SELECT DISTINCT other.sha256, other.thread_id FROM segments AS mine JOIN segments AS other"
+            " ON other.sha256 = mine.sha256 AND other.thread_id <> mine.thread_id WHERE mine.thread_id = ?",
+            thread_id,
+        )
+        found: dict[str, set[str]] = {}
+        for sha256, other in rows:
+            found.setdefault(sha256, set()).add(other)
+        return {sha256: frozenset(others) for sha256, others in found.items()}
+
+    def entry_of(self, path: str) -> SourceEntry | None:
+        """What is known of one source file."""
+        rows = self._rows(f"{_SELECT} WHERE path = ?", path)
+        return _entry(rows[0]) if rows else None
 
     def holders_of(self, sha256: str) -> list[str]:
         """The threads whose source segments have these bytes."""
@@ -169,6 +221,17 @@ class ImportLedger:
         self._hand_marks_over()
         self._marks.note({thread_id: is_whole})
         self._write(("UPDATE sources SET state = NULL WHERE thread_id = ?", [(thread_id,)]))
+        self.hide_purged()
+
+    def hide_purged(self) -> None:
+        """Let no path of a purged thread's files stand here: a digest is enough to know them again."""
+        rows = [row for thread_id in self._marks.whole() for row in self._rows(_OF_THREAD, thread_id)]
+        named = [entry for entry in map(_entry, rows) if not is_hidden(entry.path)]
+        if named:
+            self._write(
+                (_FORGET, [(entry.path,) for entry in named]),
+                (_REPLACE, [_row(hidden(entry), None) for entry in named]),
+            )
 
     def revive(self, thread_id: str) -> None:
         """Let an import bring a purged thread back: as if nothing of its sources had been read."""
@@ -241,7 +304,7 @@ class ImportLedger:
         saved = saved_from(kept)
         self._marks.note(saved.marks)
         with _transaction(self._db()) as db:
-            entries = [(*(getattr(entry, name) for name in _NAMES), None) for entry in saved.entries]
+            entries = [_row(entry, None) for entry in saved.entries]
             db.executemany(_REPLACE, entries)
             db.execute(_UNREAD)
             db.executemany(_KEEP, [(path, *_values(segment)) for path, segment in saved.segments])
@@ -271,7 +334,7 @@ class ImportLedger:
     def _prepare(self, connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA secure_delete=ON")
-        if _format(connection) in (0, _WITH_MARKS):
+        if _format(connection) in (0, _WITH_MARKS, _WITHOUT_BASES):
             with _transaction(connection):
                 self._bring_up(connection)
         found = _format(connection)
@@ -281,7 +344,7 @@ class ImportLedger:
             raise self._damage(f"it has format {found}, which is no longer read")
 
     def _bring_up(self, connection: sqlite3.Connection) -> None:
-        """Make the tables, or take the purge marks out; unless another process was first."""
+        """Make the tables, or bring earlier ones up to date; unless another process was first."""
         found = _format(connection)
         if found == 0:
             for statement in _SCHEMA.split(";"):
@@ -290,7 +353,10 @@ class ImportLedger:
             marks = connection.execute("SELECT thread_id, is_whole FROM purged")
             self._marks.note({thread_id: bool(is_whole) for thread_id, is_whole in marks})
             connection.execute("DROP TABLE purged")
-        if found in (0, _WITH_MARKS):
+        columns = [name for _, name, *_ in connection.execute("PRAGMA table_info(sources)")]
+        if found in (_WITH_MARKS, _WITHOUT_BASES) and "base" not in columns:
+            connection.execute("ALTER TABLE sources ADD COLUMN base TEXT NOT NULL DEFAULT ''")
+        if found in (0, _WITH_MARKS, _WITHOUT_BASES):
             connection.execute(f"PRAGMA user_version={FORMAT}")
 
 
@@ -309,6 +375,10 @@ def _transaction(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 def _format(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _row(entry: SourceEntry, state: bytes | None) -> tuple[Any, ...]:
+    return (*(getattr(entry, name) for name in _NAMES), state)
 
 
 def _entry(row: tuple[Any, ...]) -> SourceEntry:

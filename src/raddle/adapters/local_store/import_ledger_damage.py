@@ -106,7 +106,9 @@ def _entry(row: dict[str, Any]) -> SourceEntry | None:
     for flag in ("is_main", "is_unplaced"):
         row[flag] = bool(row.get(flag))
     try:
-        return msgspec.convert({name: row.get(name) for name in SourceEntry.__struct_fields__}, SourceEntry)
+        return msgspec.convert(
+            {name: row[name] for name in SourceEntry.__struct_fields__ if name in row}, SourceEntry
+        )
     except msgspec.ValidationError:
         return None
 

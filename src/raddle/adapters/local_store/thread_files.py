@@ -12,7 +12,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from raddle.actions.ports import Finding, Placed
 from raddle.adapters.files import make_folder, storage_error, write_atomic
@@ -30,7 +30,7 @@ from raddle.adapters.locks import LockFiles
 from raddle.adapters.paths import Paths
 from raddle.adapters.temporaries import sweep_temporaries
 from raddle.model.clock import system_clock
-from raddle.model.errors import Ambiguous, ConflictError, NotFound, RaddleError, StorageError
+from raddle.model.errors import Ambiguous, ConflictError, NotFound, RaddleError, StorageError, UserError
 from raddle.model.ids import parse_thread_id, parse_thread_id_prefix
 from raddle.model.threads.delta import Delta
 from raddle.model.threads.edits import Author, Editor
@@ -76,7 +76,7 @@ class ThreadFiles:
         self._report = report
         self._reading = ThreadReading(paths, author, report, changing=changing)
         self._writing = ThreadWriting(paths, author, self._reading, report, changing)
-        self._open = _OpenEdits()
+        self._folder = os.path.realpath(paths.threads_dir)
         self._is_swept = False
 
     def load(self, thread_id: str) -> Thread:
@@ -250,17 +250,24 @@ class ThreadFiles:
 
     @contextlib.contextmanager
     def _locked(self, *thread_ids: str) -> Iterator[None]:
-        """Hold the locks of these threads. A bug, not a wait, is the answer to an edit inside an edit."""
-        mine = self._open.ids
-        if not mine.isdisjoint(thread_ids):
-            raise RuntimeError(f"an edit of {', '.join(thread_ids)} inside an edit of it would not see it")
+        """Hold the locks of these threads. UserError for an edit inside an edit: the outer one was made on a state
+        that does not have it, and a lock cannot tell, for its thread of control may take it twice.
+        """
+        mine = {_OpenEdit(os.getpid(), self._folder, thread_id) for thread_id in thread_ids}
+        already = mine & _open_edits.here
+        if already:
+            names = ", ".join(sorted(edit.thread_id for edit in already))
+            raise UserError(
+                f"{names} is being edited already",
+                "use the editor of that edit, or wait until its block is left",
+            )
         self._sweep()
         with self._locks.held(*thread_ids):
-            mine.update(thread_ids)
+            _open_edits.here |= mine
             try:
                 yield
             finally:
-                mine.difference_update(thread_ids)
+                _open_edits.here -= mine
 
     def _tell(self, thread_id: str) -> None:
         """Tell whoever keeps an index; the write stands, whatever becomes of that."""
@@ -299,11 +306,23 @@ class ThreadFiles:
             write_atomic(mark, b"")
 
 
+class _OpenEdit(NamedTuple):
+    """`process`: a fork inherits the note of an edit, not the edit."""
+
+    process: int
+    folder: str
+    thread_id: str
+
+
 class _OpenEdits(threading.local):
-    """The threads that this thread of control is editing."""
+    """What this thread of control is editing."""
 
     def __init__(self) -> None:
-        self.ids: set[str] = set()
+        self.here: set[_OpenEdit] = set()
+
+
+# Of the process and not of a ThreadFiles, as the locks are: two over one folder let each other in.
+_open_edits = _OpenEdits()
 
 
 def _batches(files: Iterable[tuple[str, bytes | str]]) -> Iterator[list[tuple[str, bytes | str]]]:

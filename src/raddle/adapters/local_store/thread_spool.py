@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import tempfile
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO
 
@@ -24,6 +25,8 @@ from raddle.model.threads.thread import Thread, join_messages
 
 _BUFFER_BYTES = 1 << 20
 _COPY_BYTES = 1 << 20
+_LEAST_TABLE = 64
+"""A power of two, as all sizes of the table are."""
 
 
 class ThreadSpool:
@@ -35,7 +38,7 @@ class ThreadSpool:
         self._pending: list[bytes] = []
         self._pending_bytes = 0
         self._end = 0
-        self._numbers: dict[str, int] = {}
+        self._numbers = _Numbers()
         """Message id -> its number in the three lists below."""
         self._orders, self._offsets, self._sizes = array("q"), array("q"), array("q")
         self._last = (-1, "")
@@ -48,36 +51,42 @@ class ThreadSpool:
         """Take in messages, in any order; those that stand now. `anew`: whatever came under their ids goes."""
         kept: list[Message] = []
         for message in messages:
-            if message.id in self._numbers:
-                if not anew and self._joined(message) is not message:
+            number, before = self._find(message.id)
+            if before is not None:
+                if not anew and join_messages(before, message) is not message:
                     continue
                 self._is_sorted = False
-            self._append(message)
+            self._append(message, number)
             kept.append(message)
         if self._pending_bytes > _BUFFER_BYTES:
             self._flush()
         return kept
 
-    def _joined(self, message: Message) -> Message:
-        number = self._numbers[message.id]
-        before = decode_message(msgspec.json.decode(self._read(number)))
-        return join_messages(before, message)
+    def _find(self, message_id: str) -> tuple[int, Message | None]:
+        """The number of a message and how it stands; a new number and None where none of that id came yet."""
+        for number in self._numbers.maybe(message_id):
+            before = self._message(number)
+            if before.id == message_id:
+                return number, before
+        return self._numbers.add(message_id), None
 
-    def _append(self, message: Message) -> None:
+    def _message(self, number: int) -> Message:
+        return decode_message(msgspec.json.decode(self._read(number)))
+
+    def _append(self, message: Message, number: int) -> None:
         pretty = pretty_message(message)
         key = (message.order, message.id)
         if key < self._last:
             self._is_sorted = False
         else:
             self._last = key
-        self._note(message.id, key[0], len(pretty))
+        self._note(number, key[0], len(pretty))
         self._end += len(pretty) + 1
         self._pending += [pretty, b","]
         self._pending_bytes += len(pretty) + 1
 
-    def _note(self, message_id: str, order: int, size: int) -> None:
+    def _note(self, number: int, order: int, size: int) -> None:
         """Where a message lies; in place of where an earlier form of it did."""
-        number = self._numbers.setdefault(message_id, len(self._numbers))
         if number == len(self._orders):
             for column in (self._orders, self._offsets, self._sizes):
                 column.append(0)
@@ -125,16 +134,23 @@ class ThreadSpool:
             return
         waiting: list[bytes] = []
         size = 0
-        orders = self._orders
-        ordered = sorted(self._numbers, key=lambda name: (orders[self._numbers[name]], name))
-        for place, name in enumerate(ordered):
-            number = self._numbers[name]
+        for place, number in enumerate(self._in_order()):
             waiting += [b"," if place else b"", *self._pieces(self._offsets[number], self._sizes[number])]
             size += self._sizes[number]
             if size > _COPY_BYTES:
                 new.write(b"".join(waiting))
                 waiting, size = [], 0
         new.write(b"".join(waiting))
+
+    def _in_order(self) -> Iterator[int]:
+        """The numbers of the messages in (order, id) order. Two of one order are rare: only then ids are looked up."""
+        orders = self._orders
+        ordered = sorted(range(len(orders)), key=orders.__getitem__)
+        for _, group in groupby(ordered, key=orders.__getitem__):
+            numbers = list(group)
+            yield from (
+                numbers if len(numbers) == 1 else sorted(numbers, key=lambda one: self._message(one).id)
+            )
 
     def _pieces(self, offset: int, size: int) -> Iterable[bytes]:
         """So many bytes of the spool, which is flushed."""
@@ -154,6 +170,51 @@ class ThreadSpool:
         if self._body is not None:
             self._body.close()
             self._body = None
+
+
+class _Numbers:
+    """Message ids -> numbers from 0 on, in a sixth of the memory that a dict takes: no id is held, only its hash.
+
+    A table with open addressing; an entry is the number and one, 0 where there is none.
+    """
+
+    def __init__(self) -> None:
+        self._hashes = array("q")
+        self._table = array("i", bytes(4 * _LEAST_TABLE))
+
+    def __len__(self) -> int:
+        return len(self._hashes)
+
+    def maybe(self, message_id: str) -> list[int]:
+        """Numbers of ids that hash as this one does: nearly always its own alone, or none."""
+        hashes, table, sought = self._hashes, self._table, hash(message_id)
+        mask = len(table) - 1
+        at, found = sought & mask, []
+        while entry := table[at]:
+            if hashes[entry - 1] == sought:
+                found.append(entry - 1)
+            at = (at + 1) & mask
+        return found
+
+    def add(self, message_id: str) -> int:
+        """The number of an id that is not there yet."""
+        self._hashes.append(hash(message_id))
+        count = len(self._hashes)
+        if count * 2 > len(self._table):
+            self._table = array("i", bytes(8 * len(self._table)))
+            for number in range(count):
+                self._enter(number)
+        else:
+            self._enter(count - 1)
+        return count - 1
+
+    def _enter(self, number: int) -> None:
+        table = self._table
+        mask = len(table) - 1
+        at = self._hashes[number] & mask
+        while table[at]:
+            at = (at + 1) & mask
+        table[at] = number + 1
 
 
 def _write_all(fd: int, data: bytes) -> None:

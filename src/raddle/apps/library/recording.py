@@ -146,6 +146,9 @@ class Recording:
         return self._save(recorder, make(recorder.state))
 
     def _save(self, recorder: Recorder, step: Step) -> str:
+        """With the lock held, so that no word is written between a remote that a rule names and what follows of it."""
+        if self._workplace is not None and self._workplace.becomes_private(step.git):
+            step = msgspec.structs.replace(step, is_private=True)
         message_id = recorder.take(step)
         trouble = recorder.trouble.message if recorder.trouble is not None else ""
         if trouble and trouble != self._told:
@@ -227,12 +230,11 @@ class Recording:
         if self._workplace is None:
             return None
         last = self._git
-        since = last.snapshot.head if last is not None else None
         workplace = self._workplace
         news = self._patience.ask(
-            lambda: workplace.git_news(since, timeout_seconds=timeout_seconds), timeout_seconds
+            lambda: workplace.git_news(last, timeout_seconds=timeout_seconds), timeout_seconds
         )
-        is_old = news is not None and last is not None and news.snapshot == last.snapshot
+        is_old = last is not None and news is not None and news.snapshot == last.snapshot and not news.commits
         return None if is_old else news
 
     def close(self, error: BaseException | None) -> None:

@@ -12,7 +12,7 @@ from typing import Self
 
 from raddle.actions.ports import Finding
 from raddle.apps.library.interruptions import interruptions
-from raddle.model.errors import FormatError, InvalidInput, NotFound, UserError
+from raddle.model.errors import FormatError, InvalidInput, NotFound, RaddleError
 from raddle.model.ids import is_thread_id
 from raddle.model.threads.edits import Editor
 from raddle.model.threads.plain_values import count, plain_text
@@ -41,7 +41,6 @@ class Store:
 
     def __init__(self) -> None:
         self._stores: Stores = open_stores(report=_report)
-        self._edited: set[str] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -99,24 +98,32 @@ class Store:
         with interruptions.deferred():
             return self._stores.threads.save(thread)
 
+    def save_and_sync(self, thread: Thread) -> bool:
+        """`save`, then bring the thread into step with the server; does the server have it now as it is here?
+
+        Where it is kept on this machine alone the answer is False, and the log says why: no server, not signed in, no
+        network, a private thread. The next sync brings there what could not be. Raises what `save` raises.
+        """
+        self.save(thread)
+        from raddle.wiring.syncing import put_on_server  # noqa: PLC0415  most programs ask no server
+
+        try:
+            return put_on_server(self._stores, thread.id)
+        except RaddleError as error:
+            logger.info("%s is not on the server yet: %s", thread.id, error.message)
+            return False
+
     @contextmanager
     def edit(self, thread_id: str) -> Iterator[Editor]:
         """Change a thread on its newest state: `with store.edit(ID) as editor: editor.rename("…")`.
 
         Saved when the block ends, not at all where it raises. The thread is locked meanwhile: ask no model in
-        there. UserError for an edit of a thread inside an edit of it, which could not see it.
+        there. UserError for any other write to the thread in there, through whatever store or session: the edit
+        could not see it.
         """
         whole = self._resolve(thread_id)
-        if whole in self._edited:
-            raise UserError(
-                f"{whole} is being edited already", "use the editor of the block that this one is in"
-            )
-        self._edited.add(whole)
-        try:
-            with interruptions.deferred(), self._stores.threads.edit(whole) as editor:
-                yield editor
-        finally:
-            self._edited.discard(whole)
+        with interruptions.deferred(), self._stores.threads.edit(whole) as editor:
+            yield editor
 
     def list(self, query: str | None = "", *, limit: int | None = 50, archived: bool = False) -> Summaries:
         """Summaries, pins first, the newest activity first; `query` as in `raddle list`. `limit` None: all."""

@@ -6,8 +6,9 @@ place here (unknown fields, values of another type, ids that could not stand for
 under `metadata.extra.quorum` and each message's `extra.quorum`, and goes back into the file it came from.
 
 A thread read here is imported: its id is derived from the file's and its registers are an importer's, so that
-two machines that read one file have one thread. That holds for a file that raddle itself exported, too: it
-has less in it than the thread it was made of, and must never be joined into that one.
+two machines that read one file have one thread. A file that raddle itself exported bears the id of its thread. It has
+less in it than that one, so where that one is known only new turns are taken (`turns_for`); where it is not, the
+file is a thread of its own too: joined later, half a message must not meet the whole.
 """
 
 from __future__ import annotations
@@ -69,6 +70,28 @@ class QuorumFile(Struct, frozen=True, kw_only=True):
             messages=tuple(message for message in self.messages if message.id not in there.tree),
             registers=imported_registers(there.registers, self._writes_on(there)),
         )
+
+    def turns_for(self, origin: Thread) -> Delta:
+        """What an export of `origin`, with which its program went on, adds to it: turns that it does not know.
+
+        Each stands behind the one it answers whatever that program's clock, which knows whole seconds, says; and so
+        on every machine, since it depends on that one alone.
+        """
+        there = origin.tree
+        orders: dict[str, int] = {}
+        news = []
+        for message in self.messages:
+            own = _odd(message)
+            if own.get("id", message.id) in there or message.id in there:
+                continue
+            named = own.get("parent_id")
+            parent_id = named if isinstance(named, str) and named in there else message.parent_id
+            parent = there.get(parent_id) if parent_id is not None else None
+            after = parent.order if parent is not None else orders.get(parent_id or "", -1)
+            orders[message.id] = order = max(message.order, after + 1)
+            seq = None if message.ts and order == parse_time(message.ts) else order
+            news.append(msgspec.structs.replace(message, parent_id=parent_id, seq=seq))
+        return Delta(version=max(origin.version, 1) if news else 0, messages=tuple(news))
 
     def thread(self) -> Thread:
         """The thread, where nothing is known of it yet."""

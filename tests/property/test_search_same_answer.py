@@ -212,12 +212,12 @@ def test_it_finds_the_same_where_many_terms_stand_in_headers_and_texts(
 def test_it_finds_the_same_where_hits_are_too_many_to_list(store: list[Stored], asked: list[str]) -> None:
     with pytest.MonkeyPatch.context() as patched, an_index(store) as index:
         patched.setattr(search_rows, "MOST_LISTED", 0)
-        patched.setattr(search_rows, "NEAR_SLOTS", 1)
         patched.setattr(search_lookup, "FEW_SLOTS", 0)
         patched.setattr(search_ranking, "SCORED", 2)
         patched.setattr(search_lookup, "SCORED", 2)
         patched.setattr(search_ranking, "_THREADS_AT_ONCE", 1)
         patched.setattr(search_clauses, "_MANY_GROUPS", 0)
+        patched.setattr(search_clauses, "_FEW_PREFIX_TERMS", 0)
         for query in asked:
             assert found_by(index, query) == found_by_reading(store, query), query
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
@@ -47,13 +47,14 @@ def compressed(block: Block) -> tuple[int, bytes]:
 
 def decompressed(data: bytes) -> Block:
     """The block of those bytes."""
-    return _decode(_unpacked(data))
+    return _decode(_unpacker()(data))
 
 
-def _unpacked(data: bytes) -> bytes:
+def _unpacker() -> Callable[[bytes], bytes]:
+    """What unpacks one block after another; for one thread at a time."""
     import zstandard  # noqa: PLC0415
 
-    return zstandard.ZstdDecompressor().decompress(data)
+    return zstandard.ZstdDecompressor().decompress
 
 
 def is_full(rows: int, size: int) -> bool:
@@ -158,11 +159,11 @@ def save_block(sql: sqlite3.Connection, first: int, block: Block) -> None:
 
 def texts_of(sql: sqlite3.Connection, rows: Iterable[int]) -> Iterator[tuple[int, MessageText]]:
     """(row, text) of rows given in ascending order; a block is opened once, and only these rows of it are decoded."""
-    first, block = 0, list[msgspec.Raw]()
+    first, block, unpacked = 0, list[msgspec.Raw](), _unpacker()
     for row in rows:
         if not first <= row < first + len(block):
             first, data = _stored_block(sql, row)
-            block = _split(_unpacked(data))
+            block = _split(unpacked(data))
         text = _decode_one(block[row - first])
         if text is not None:
             yield row, text

@@ -8,7 +8,9 @@ holds it, so a book that might lack some is marked, and made anew from FTS5 when
 from __future__ import annotations
 
 import sqlite3
+from bisect import bisect_left
 from collections.abc import Iterable
+from itertools import accumulate, pairwise
 
 _MOST_PARTS = 48
 _UNSURE = "book_unsure"
@@ -20,6 +22,8 @@ class Book:
     def __init__(self, sql: sqlite3.Connection) -> None:
         self._sql = sql
         self._text = b"\n"
+        self._parts: list[tuple[int, int]] = []
+        """Where in it each part starts and ends; its lines are in order."""
         self._read: tuple[int, int] | None = None
 
     def containing(self, fragment: str, *, most: int) -> list[str]:
@@ -32,6 +36,22 @@ class Book:
             found[text[text.rindex(b"\n", 0, at + 1) + 1 : end]] = None
             at = text.find(sought, end)
         return [token.decode() for token in found]
+
+    def starting(self, prefix: str, *, most: int) -> list[str]:
+        """The tokens that start with `prefix`, each once; at most `most`."""
+        text, sought = self._load(), prefix.encode()
+        found: dict[bytes, None] = {}
+        for first, last in self._parts:
+            at = first + bisect_left(range(first, last), sought, key=lambda at: self._line(at)[: len(sought)])
+            while len(found) < most and text.startswith(sought, at, last):
+                end = text.index(b"\n", at)
+                found[text[at:end]] = None
+                at = end + 1
+        return [token.decode() for token in found]
+
+    def _line(self, at: int) -> bytes:
+        """The line that has the byte `at`, its end included."""
+        return self._text[self._text.rindex(b"\n", 0, at) + 1 : self._text.index(b"\n", at)]
 
     def add(self, terms: Iterable[bytes]) -> None:
         """Write more terms; inside a transaction that writes."""
@@ -96,5 +116,7 @@ class Book:
         if now != self._read:
             parts = [terms for (terms,) in self._sql.execute("SELECT terms FROM book")]
             self._text = b"\n" + b"".join(terms + b"\n" for terms in parts)
+            ends = list(accumulate((len(terms) + 1 for terms in parts), initial=1))
+            self._parts = list(pairwise(ends))
             self._read = now
         return self._text

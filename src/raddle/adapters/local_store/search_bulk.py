@@ -31,6 +31,9 @@ _USUAL = {"hashsize": 1 << 20, "automerge": 4}
 _SAMPLED = 8
 _SAMPLED_TERMS = 12
 
+_MOST_TERMS = 1 << 17
+"""So many new terms are held before they go into the book: some 15 MB."""
+
 _FEW_SEGMENTS = 6
 """So many cost a query next to nothing; merging them costs a thirtieth of the import."""
 
@@ -80,6 +83,8 @@ class Bulk:
             opened[1].add(row, is_removed=row.text.id in removed)
             self._rows += 1
             self._terms.update(row.terms.encode().split(b"\n") if row.terms else ())
+        if len(self._terms) > _MOST_TERMS:  # one session may have any number
+            self._tell_book()
 
     def finish(self, session: str, summary: ThreadSummary) -> None:
         """All rows of the session are in, and this is its thread: it takes the place of what the index had of it."""
@@ -146,17 +151,19 @@ class Bulk:
     def _commit(self) -> None:
         for _, writer in self._writers.values():
             writer.flush()
-        self._book.add(self._terms)
-        self._terms = set()
+        self._tell_book()
         _tune(self._sql, **_USUAL)
         self._sql.execute("COMMIT")
+
+    def _tell_book(self) -> None:
+        self._book.add(self._terms)
+        self._terms = set()
 
     def _settle_book(self) -> None:
         """The book is whole if it has some words taken as a sample: a cutter that has told its terms to another
         index leaves out even the common ones.
         """
-        self._book.add(self._terms)
-        self._terms = set()
+        self._tell_book()
         if self._book.has_all(self._sampled_terms()):
             self._book.mark_unsure(is_unsure=False)
         else:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from raddle.adapters.local_store import search_tokens as tokens
 from raddle.adapters.local_store.search_blocks import SLOT_BITS
 from raddle.adapters.local_store.search_book import Book
+from raddle.adapters.local_store.search_numbers import numbers
 from raddle.adapters.local_store.search_writer import decode_summary
 from raddle.model.threads.query import (
     Filter,
@@ -34,14 +35,17 @@ MOST_FRAGMENT_TERMS = 1_000
 """Words that one fragment may stand for; a commoner one is looked for in the texts, like one across words."""
 
 
+_FEW_PREFIX_TERMS, _MOST_PREFIX_TERMS = 80, 5_000
+"""The words of a prefix that are asked for one by one; fewer FTS5 itself merges as fast."""
 _CHEAP_ALTERNATIVES = 8
 _MANY_GROUPS = 8
 _FEW_THREADS = 64
 _FEW_COSTLY = 2
 """More groups than this do not each ask for what is costly: see `Clause.parts`."""
-_SLOTS = f"SELECT DISTINCT rowid >> {SLOT_BITS} FROM words WHERE words MATCH ?"
+SLOTS = f"SELECT DISTINCT rowid >> {SLOT_BITS} AS number FROM words WHERE words MATCH ?"
+"""The slots that have a row that matches."""
 
-Groups = dict[frozenset[int], set[int]]
+Groups = dict[frozenset[int], frozenset[int]]
 """Which terms a header has (their places in the query) -> the threads that have just those."""
 
 
@@ -72,8 +76,8 @@ class Clause(NamedTuple):
 
     `said`, `thought`: the same words as the table `said` is asked for them; empty where the header has them all.
     `is_costly`: FTS5 gathers many lists of rows before it gives the first (a prefix, a fragment), each time it
-    is asked. `alternatives`: where the expression is nothing but words of which one will do, those words: asked
-    for one by one they take a tenth of the time. `parts`: where many clauses have costly terms in common, the terms
+    is asked. `alternatives`: where the expression is nothing but words of which one will do, an expression for each:
+    asked for one by one they take half the time. `parts`: where many clauses have costly terms in common, the terms
     of this one, of which all have to match, and `unwanted`, of which none may: so that each is asked for once for all
     of the clauses, not once more for every combination of them. `said_parts`, `thought_parts`: those of `said` and
     `thought`.
@@ -124,18 +128,15 @@ class Compiler:
         unwanted = [term for term in query.terms if term.is_negative]
         facts = [fact_of(one) for one in query.filters if not one.is_negative and is_fact(one)]
         covering = [self._headers_with(term) for term in wanted]
-        groups: Groups = {}
         grouped = frozenset().union(*covering)
-        for thread in grouped:
-            covered = frozenset(at for at, threads in enumerate(covering) if thread in threads)
-            groups.setdefault(covered, set()).add(thread)
+        groups = _groups_of(grouped, covering)
         clauses = [self._clause(wanted, unwanted, facts)]
         if len(groups) > _MANY_GROUPS:
             groups = self._pruned(groups, wanted, covering)
         for covered, threads in groups.items():
             left = [term for at, term in enumerate(wanted) if at not in covered]
             clause = self._clause(left, unwanted, facts)
-            clauses.append(clause._replace(covered=len(covered), threads=frozenset(threads)))
+            clauses.append(clause._replace(covered=len(covered), threads=threads))
         if sum(clause.is_costly for clause in clauses[1:]) <= _FEW_COSTLY:
             clauses = [_whole(clause) for clause in clauses]
         else:
@@ -158,8 +159,8 @@ class Compiler:
         asked = [expression for at in rare if (expression := self._in_texts(wanted[at]))]
         if not asked:
             return groups
-        slots = self._sql.execute(_SLOTS, (tokens.both(*asked),))
-        possible = {self._thread_of[slot] for (slot,) in slots if slot in self._thread_of} | excused
+        slots = numbers(self._sql, SLOTS, (tokens.both(*asked),))
+        possible = {self._thread_of[slot] for slot in slots if slot in self._thread_of} | excused
         pruned = {covered: threads & possible for covered, threads in groups.items()}
         return {covered: threads for covered, threads in pruned.items() if threads}
 
@@ -175,6 +176,7 @@ class Compiler:
             said=tokens.either(*(self._in_said(term, is_thought=False) for term in wanted)),
             thought=tokens.either(*(self._in_said(term, is_thought=True) for term in wanted)),
             is_costly=is_costly(asked),
+            alternatives=self._alternatives(wanted),
         )
 
     def _clause(self, wanted: Sequence[Term], unwanted: Sequence[Term], facts: Sequence[str]) -> Clause:
@@ -209,7 +211,13 @@ class Compiler:
     def _alternatives(self, wanted: Sequence[Term]) -> tuple[str, ...]:
         match wanted:
             case [Fragment() as term] if term.inside and not self._is_common(term):
-                return tuple(self._containing(term))
+                return tuple(f'"{word}"' for word in self._containing(term))
+            case [Word(needle=Needle(words=[start], is_prefix=True, joined=""))] if (
+                not self._book.is_unsure()
+            ):
+                words = self._book.starting(start, most=_MOST_PREFIX_TERMS + 1)
+                if _FEW_PREFIX_TERMS < len(words) <= _MOST_PREFIX_TERMS:
+                    return tuple(f'"{word}"' for word in words)
         return ()
 
     def _in_texts(self, term: Term) -> str:
@@ -268,8 +276,9 @@ class Compiler:
         return frozenset(number for number, header in headers if check.holds(_names(header)))
 
     def _headers(self, expression: str) -> frozenset[int]:
-        rows = self._sql.execute("SELECT rowid FROM headers WHERE headers MATCH ?", (expression,))
-        return frozenset(number for (number,) in rows)
+        return frozenset(
+            numbers(self._sql, "SELECT rowid AS number FROM headers WHERE headers MATCH ?", (expression,))
+        )
 
     def _all_headers(self, threads: frozenset[int] | None) -> Iterator[tuple[int, HeaderText]]:
         if threads is None:
@@ -290,9 +299,28 @@ class Compiler:
         return frozenset().union(*(self._headers(tokens.named(one.key, name)) for name in one.names))
 
 
+def _groups_of(threads: frozenset[int], covering: Sequence[frozenset[int]]) -> Groups:
+    """These threads by the terms that cover them."""
+    groups: Groups = {frozenset(): threads} if threads else {}
+    for at, covered in enumerate(covering):
+        split: Groups = {}
+        for terms, some in groups.items():
+            if inside := some & covered:
+                split[terms | {at}] = inside
+            if outside := some - covered:
+                split[terms] = outside
+        groups = split
+    return groups
+
+
 def _whole(clause: Clause) -> Clause:
     """The same, to be asked for as one."""
     return clause._replace(parts=(), unwanted=(), said_parts=(), thought_parts=())
+
+
+def is_compared(expression: str) -> bool:
+    """Does FTS5 compare rows or positions for it, which takes longer than to read what is found?"""
+    return " AND " in expression or any(" " in quoted for quoted in expression.split('"')[1::2])
 
 
 def is_costly(expression: str) -> bool:

@@ -14,7 +14,7 @@ from raddle.adapters.local_store import search_tokens as tokens
 from raddle.adapters.local_store.search_book import Book
 from raddle.adapters.local_store.search_clauses import Clause, Clauses, Compiler, fact_of, is_fact
 from raddle.adapters.local_store.search_map import ThreadMap
-from raddle.adapters.local_store.search_rows import FEW_SLOTS, NEAR_SLOTS, Bounds, Rows, slot_of
+from raddle.adapters.local_store.search_rows import FEW_SLOTS, Bounds, Rows, slot_of
 from raddle.adapters.local_store.search_writer import ARCHIVED, PINNED, PRIVATE
 from raddle.model.threads.query import (
     Filter,
@@ -70,8 +70,6 @@ class Lookup:
         self.allowed = self._allowed(include_private=include_private)
         """Threads that the filters on threads leave; None: all."""
         self.found: dict[int, Clause] = {}
-        self.near: set[int] = set()
-        """Rows of the newest threads that have all terms in their text, where those had to be asked for."""
         self._listed: dict[int, Sequence[int]] = {}
         self._checked = 0
         if asks_messages and self.allowed != frozenset() and not _contradicts_itself(query):
@@ -107,10 +105,6 @@ class Lookup:
             self._listed.update(self._by_thread(self.rows.matching(clause, slots)))
         return {thread: self._listed[thread] for thread in threads}
 
-    def is_listed(self, thread: int) -> bool:
-        """Are the rows of this found thread known already?"""
-        return thread in self._listed
-
     def _find(self) -> None:
         clauses = self._compiler.clauses(self.query)
         dropped = self._dropped() | clauses.forbidden
@@ -126,8 +120,10 @@ class Lookup:
         rows = None
         if slots is not None and len(slots) <= FEW_SLOTS:
             rows = self.rows.in_slots(clause, slots)
-        elif clause.expression is not None and _is_listed(clause):
-            rows = self.rows.everywhere(clause.expression)
+        elif clause.expression is not None and not (clause.is_costly and clause.parts):
+            rows = self.rows.everywhere(clause)
+            if rows is None and slots is not None and len(slots) <= 2 * FEW_SLOTS and not clause.is_costly:
+                rows = self.rows.in_slots(clause, slots)
         if rows is not None:
             self._take_rows(clause, asked, rows)
         else:
@@ -189,14 +185,11 @@ class Lookup:
 
     def _take_slots(self, clause: Clause, asked: _Asked) -> None:
         """Too many rows to list: their slots, which are hits where the whole slot is in bounds, else looked into."""
-        near: list[int] = []
         slots: Collection[int] = self.map.thread_of
         if asked.slots is not None and clause.is_costly and clause.parts:
             slots = self.rows.slots_of_parts(clause, asked.slots)
-        elif clause.expression is not None and clause.is_costly and not clause.checks:
-            slots, near = self.rows.slots_and_near_rows(clause, self.map.newest_slots(NEAR_SLOTS))
         elif clause.expression is not None:
-            slots = self.rows.slots_everywhere(clause.expression)
+            slots = self.rows.slots_of(clause)
         if asked.slots is not None:
             slots = asked.slots.intersection(slots)
         unsure = self.rows.unsure(slots)
@@ -213,21 +206,11 @@ class Lookup:
             held = self._by_thread(self.rows.matching(clause, left)) if left else ()
             threads = {thread for thread in threads if thread in certain or thread in held}
         self.found.update(dict.fromkeys(threads, clause))
-        if clause.threads is None:
-            self.near.update(near)
-        self._take_near(clause, near)
 
     def _threads_of(self, slots: Iterable[int]) -> set[int]:
         threads = set(map(self.map.thread_of.get, slots))
         threads.discard(None)  # of an import that has not yet said what it is
         return threads  # type: ignore[return-value]
-
-    def _take_near(self, clause: Clause, near: list[int]) -> None:
-        """Rows of found threads, all of whose slots were asked for."""
-        nearest = set(self.map.newest_slots(NEAR_SLOTS))
-        for thread, rows in self._by_thread(sorted(near)).items():
-            if self.found.get(thread) is clause and nearest.issuperset(self.map.slots_of[thread]):
-                self._listed[thread] = self.rows.checked(clause, rows)
 
     def _by_thread(self, rows: Iterable[int]) -> dict[int, list[int]]:
         by_thread: dict[int, list[int]] = {}
@@ -287,11 +270,6 @@ class Lookup:
         unsure = slots - sure
         found.update(thread_of[slot_of(row)] for row in rows.matching(clause, unsure) if unsure)
         return found
-
-
-def _is_listed(clause: Clause) -> bool:
-    """Is it worth while to ask for all rows of a clause, if they are not too many?"""
-    return not clause.is_costly or (bool(clause.checks) and not clause.parts)
 
 
 def _bounds_of(query: Query) -> Bounds:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import sqlite3
 from collections.abc import Collection, Iterator
-from itertools import islice
 from typing import NamedTuple
 
 
@@ -88,7 +87,3 @@ class ThreadMap:
     def _place(self, number: int) -> tuple[int, str]:
         _, thread_id, activity, _ = self._threads[number]
         return -activity, thread_id
-
-    def newest_slots(self, most: int) -> list[int]:
-        """The slots of the newest threads, `most` of them."""
-        return list(islice((slot for number in self._threads for slot in self.slots_of[number]), most))

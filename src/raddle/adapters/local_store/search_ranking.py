@@ -7,7 +7,7 @@ whatever was added meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -26,6 +26,9 @@ _FRESHNESS = 0.5
 """What being of today adds to a score, as a part of it; halved every `_HALF_LIFE_DAYS`."""
 _HALF_LIFE_DAYS = 30.0
 _THREADS_AT_ONCE = 32
+_LIGHTEST = [fields.bit_length() - 1 if fields else OUTPUT for fields in range(FIELD_BITS + 1)]
+_MIXED = {fields for fields in range(FIELD_BITS + 1) if tokens.is_mixed(fields)}
+"""By the fields of a message, as bits: its lightest one; whether it has to be asked which of them has a word."""
 
 
 class Place(NamedTuple):
@@ -91,14 +94,7 @@ class Ranking:
         lookup = self._lookup
         batch: list[int] = []
         for thread in lookup.map.newest_first(lookup.found):
-            is_full = len(batch) >= self._batch
-            if batch and lookup.found[thread].is_costly:
-                # Those whose rows are known first, and then many: it is not asked again for every few.
-                is_full = (
-                    lookup.is_listed(batch[-1]) != lookup.is_listed(thread)
-                    or len(batch) >= len(lookup.found) // 4
-                )
-            if is_full:
+            if len(batch) >= self._batch:
                 yield batch
                 batch = []
             batch.append(thread)
@@ -128,14 +124,9 @@ class Ranking:
         for thread, each in rows.items():
             clause = self._lookup.found[thread]
             fields = {fields_of[row] for row in each}
-            lightest = best[thread] = min((_lightest(one) for one in fields), default=OUTPUT)
-            # What cannot be better than another is not asked about; where asking is costly, it is done once for all.
-            # (for the row to show, too: `best_rows`).
-            better = {
-                one
-                for one in fields
-                if tokens.is_mixed(one) and (clause.is_costly or _heaviest(one) < lightest)
-            }
+            lightest = best[thread] = min((_LIGHTEST[one] for one in fields), default=OUTPUT)
+            # What cannot be better than another is not asked about.
+            better = {one for one in fields & _MIXED if _heaviest(one) < lightest}
             if better and clause.said:
                 asked.setdefault(clause, []).extend(row for row in each if fields_of[row] in better)
         for clause, some in asked.items():
@@ -161,51 +152,46 @@ class Ranking:
                 )
                 self._known.update((row, _heaviest(self._fields(row) & bits)) for row in found)
                 unsure -= found
-        self._known.update((row, _lightest(self._fields(row))) for row in unsure)
+        self._known.update((row, _LIGHTEST[self._fields(row)]) for row in unsure)
 
     def _fields(self, row: int) -> int:
         return self._lookup.rows.bits_of(row) & FIELD_BITS
 
-    def _level(self, row: int) -> int:
-        known = self._known.get(row)
-        return _lightest(self._fields(row)) if known is None else known
-
     def best_rows(self, rows: dict[int, Sequence[int]]) -> dict[int, int]:
         """The row to show for each thread: of the heaviest field, then the newest."""
-        self._lookup.rows.read_bits(row >> SLOT_BITS for each in rows.values() for row in each)
+        fields = self._lookup.rows.fields_of([row for each in rows.values() for row in each])
         asked: dict[Clause, list[int]] = {}
         for thread, each in rows.items():
             clause = self._lookup.found[thread]
             if clause.said:
-                asked.setdefault(clause, []).extend(row for row in each if tokens.is_mixed(self._fields(row)))
+                asked.setdefault(clause, []).extend(row for row in each if fields[row] in _MIXED)
         for clause, some in asked.items():
             self._settle(clause, some)
         saying = self._saying(
             [row for thread, each in rows.items() if not self._lookup.found[thread].said for row in each]
         )
-        return {thread: self._best_row(thread, each, saying) for thread, each in rows.items()}
+        levels = {row: _LIGHTEST[one] for row, one in fields.items()} | self._known
+        return {thread: self._best_row(thread, each, saying, levels) for thread, each in rows.items()}
 
     def _saying(self, rows: Sequence[int]) -> set[int]:
         """Those of the rows that have any of the words asked for, their levels settled."""
         clause = self._lookup.any_term if rows else None
         if clause is None:
             return set()
-        if clause.is_costly and self._lookup.near:  # asked for already, in the newest threads
-            return self._lookup.near.intersection(rows)
         slots = {row >> SLOT_BITS for row in rows}
         found = set(rows).intersection(self._lookup.rows.in_slots(clause, slots))
-        self._settle(clause, (row for row in found if tokens.is_mixed(self._fields(row))))
+        self._settle(clause, (row for row in found if self._fields(row) in _MIXED))
         return found
 
-    def _best_row(self, thread: int, rows: Sequence[int], saying: set[int]) -> int:
+    def _best_row(self, thread: int, rows: Sequence[int], saying: set[int], levels: Mapping[int, int]) -> int:
         if not self._lookup.found[thread].said:
             # The header has all that was asked for: a message that says it too, else the first thing the user said.
             rows = [row for row in rows if row in saying] or rows
             if rows[0] not in saying:
                 users = [row for row in rows if self._fields(row) & 1]
                 return self._at_end(users or rows, min)
-        heaviest = min(map(self._level, rows))
-        return self._at_end([row for row in rows if self._level(row) == heaviest], max)
+        heaviest = min(map(levels.__getitem__, rows))
+        return self._at_end([row for row in rows if levels[row] == heaviest], max)
 
     def _order(self, row: int) -> int:
         return self._lookup.rows.orders_of(row >> SLOT_BITS)[row & (SLOT_ROWS - 1)]
@@ -222,7 +208,3 @@ class Ranking:
 
 def _heaviest(fields: int) -> int:
     return (fields & -fields).bit_length() - 1 if fields else OUTPUT
-
-
-def _lightest(fields: int) -> int:
-    return fields.bit_length() - 1 if fields else OUTPUT

@@ -1,7 +1,7 @@
 """Rows of the index: asked of FTS5 everywhere or in some slots, and held against what FTS5 does not know.
 
-Owns the two ways to ask. All hits of a common word are counted by slot in a few milliseconds, but fetched one
-by one only where it matters which they are.
+Owns the ways to ask. Of a common word the slots are asked for, and the rows only of slots where it matters which they
+are. What FTS5 takes long to find is asked for once, with all its rows; a prefix or fragment of many words word by word.
 """
 
 from __future__ import annotations
@@ -20,17 +20,19 @@ from raddle.adapters.local_store.search_blocks import (
     SLOT_ROWS,
     texts_of,
 )
-from raddle.adapters.local_store.search_clauses import Clause, is_costly
+from raddle.adapters.local_store.search_clauses import SLOTS, Clause, is_compared, is_costly
 from raddle.adapters.local_store.search_map import SlotEntry, ThreadMap
+from raddle.adapters.local_store.search_numbers import number_sets, numbers
 from raddle.model.threads.search_fields import MessageText, time_of
 
 MOST_LISTED = 2_500
-"""Rows that are fetched one by one when all hits are asked for; where there are more, only their slots are."""
+"""Rows that are told apart by thread when all hits are asked for; where there are more, only their slots are."""
 FEW_SLOTS = 96
 """So many slots are asked one after the other, which then costs less than asking for all hits."""
-NEAR_SLOTS = 128
-"""The slots of the newest threads, whose rows are fetched at once with the slots of a costly expression."""
 _MOST_SAID = 5_000
+_SLOTS_A_QUERY = 50
+"""The slots of a term whose rows take as long to read as it takes to ask once more."""
+_LAST_ROW = 2**63 - 1
 SCANNED_BYTES = 8 << 20
 """Text that a fragment across words is looked for in, newest first, before the search gives up and says so."""
 
@@ -97,13 +99,16 @@ class Rows:
         self._bits: dict[int, bytes] = {}
         self._orders: dict[int, array[int]] = {}
         self._said: dict[str, list[int] | None] = {}
-        self._parts: dict[tuple[str, str], array[int]] = {}
+        self._kept: dict[tuple[str, str], list[int]] = {}
+        """(table, expression) -> all rows that match, ascending."""
+        self._by_terms: dict[str, list[tuple[str, set[int]]]] = {}
+        """Expression -> (one of its alternatives, the slots that have it)."""
         self.messages_read = 0
         self._bytes_left = SCANNED_BYTES
         sql.execute(
             "CREATE TEMP TABLE IF NOT EXISTS picked (first INTEGER PRIMARY KEY, last INTEGER NOT NULL)"
         )
-        sql.execute("CREATE TEMP TABLE IF NOT EXISTS asked (expression TEXT NOT NULL)")
+        sql.execute("CREATE TEMP TABLE IF NOT EXISTS asked (term TEXT, first INTEGER, last INTEGER)")
 
     def within(self, bounds: Bounds) -> Rows:
         """The same rows, held against other bounds."""
@@ -114,54 +119,85 @@ class Rows:
         """Was as much text read as a fragment across words may cost?"""
         return self._bytes_left <= 0
 
-    def everywhere(self, expression: str) -> list[int] | None:
+    def everywhere(self, clause: Clause) -> list[int] | None:
         """All rows that match, ascending; None where they are too many to list."""
-        return self._listed("words", expression, MOST_LISTED)
+        assert clause.expression is not None
+        if clause.alternatives:
+            return self._listed_terms(clause)
+        if not _is_kept(clause):
+            return self._listed("words", clause.expression, MOST_LISTED)
+        rows = self._all("words", clause.expression)
+        return None if len(rows) > MOST_LISTED else rows
 
     def _listed(self, table: str, expression: str, most: int) -> list[int] | None:
-        found = self._sql.execute(
-            f"SELECT rowid FROM {table} WHERE {table} MATCH ? LIMIT ?", (expression, most + 1)
-        ).fetchall()
-        return None if len(found) > most else [row for (row,) in found]
+        select = f"SELECT rowid AS number FROM {table} WHERE {table} MATCH ? LIMIT ?"
+        found = numbers(self._sql, select, (expression, most + 1))
+        return None if len(found) > most else found
+
+    def slots_of(self, clause: Clause) -> Collection[int]:
+        """The slots that have a row that matches."""
+        assert clause.expression is not None
+        if clause.alternatives:
+            return set().union(*(slots for _, slots in self._by_term(clause)))
+        if _is_kept(clause):
+            return {row >> SLOT_BITS for row in self._all("words", clause.expression)}
+        return self.slots_everywhere(clause.expression)
 
     def slots_everywhere(self, expression: str) -> list[int]:
-        """The slots that have a row that matches."""
-        found = self._sql.execute(
-            f"SELECT DISTINCT rowid >> {SLOT_BITS} FROM words WHERE words MATCH ?", (expression,)
-        )
-        return [slot for (slot,) in found]
+        """The slots that have a row that matches an expression."""
+        return numbers(self._sql, SLOTS, (expression,))
 
-    def slots_and_near_rows(self, clause: Clause, near: Collection[int]) -> tuple[list[int], list[int]]:
-        """(slots that have a row that matches, rows that match in the slots `near`), asked for at once."""
-        self._pick((slot, slot) for slot in near)
-        found = self._at_once(
-            clause,
-            f"SELECT DISTINCT CASE WHEN words.rowid >> {SLOT_BITS} IN (SELECT first FROM temp.picked)"
-            f" THEN -words.rowid ELSE words.rowid >> {SLOT_BITS} END",
-        )
-        slots: list[int] = []
-        rows: list[int] = []
-        for number in found:
-            if number < 0:
-                rows.append(-number)
-            else:
-                slots.append(number)
-        slots += dict.fromkeys(row >> SLOT_BITS for row in rows)
-        return slots, rows
+    def _listed_terms(self, clause: Clause) -> list[int] | None:
+        """`everywhere`, where one of some words will do."""
+        found = self._of_terms(((term, 0, _LAST_ROW) for term in clause.alternatives), MOST_LISTED + 1)
+        if len(found) > MOST_LISTED:
+            return None
+        rows = self._kept["words", clause.expression or ""] = sorted(set(found))
+        return rows
 
-    def _at_once(self, clause: Clause, select: str, where: str = "") -> list[int]:
-        """What `select` gives of all rows that the clause's expression matches."""
-        if not clause.alternatives:
-            rows = self._sql.execute(f"{select} FROM words WHERE words MATCH ?{where}", (clause.expression,))
-            return [number for (number,) in rows]
+    def _in_slots_by_term(self, clause: Clause, slots: set[int]) -> list[int]:
+        """`in_slots`, where one of some words will do: each is asked for in the slots that have it."""
+        found = [
+            (term, common, len(having))
+            for term, having in self._by_term(clause)
+            if (common := having & slots)
+        ]
+        if sum(len(common) for _, common, _ in found) > sum(
+            1 + many // _SLOTS_A_QUERY for _, _, many in found
+        ):
+            rows = self._of_terms(((term, 0, _LAST_ROW) for term, _, _ in found), -1)
+            return sorted({row for row in rows if row >> SLOT_BITS in slots})
+        asked = ((term, *_rows_in(slot)) for term, common, _ in found for slot in common)
+        return sorted(set(self._of_terms(asked, -1)))
+
+    def _of_terms(self, ranges: Iterable[tuple[str, int, int]], most: int) -> list[int]:
+        """For each (term, first row, last row) the rows that have the term, at most so many (-1: all)."""
+        self._ask(ranges)
+        select = (
+            "SELECT words.rowid AS number FROM temp.asked CROSS JOIN words"
+            " WHERE words MATCH asked.term AND words.rowid BETWEEN asked.first AND asked.last LIMIT ?"
+        )
+        return numbers(self._sql, select, (most,))
+
+    def _by_term(self, clause: Clause) -> list[tuple[str, set[int]]]:
+        """(one of the alternatives, the slots that have it)."""
+        key = clause.expression or ""
+        if key not in self._by_terms:
+            self._ask((term, 0, _LAST_ROW) for term in clause.alternatives)
+            slots = number_sets(self._sql, SLOTS.replace("?", "asked.term"), "temp.asked")
+            self._by_terms[key] = list(zip(clause.alternatives, slots, strict=True))
+        return self._by_terms[key]
+
+    def _ask(self, ranges: Iterable[tuple[str, int, int]]) -> None:
         self._sql.execute("DELETE FROM temp.asked")
-        self._sql.executemany(
-            "INSERT INTO temp.asked VALUES (?)", ((f'"{word}"',) for word in clause.alternatives)
-        )
-        rows = self._sql.execute(
-            f"{select} FROM temp.asked CROSS JOIN words WHERE words MATCH asked.expression{where}"
-        )
-        return [number for (number,) in rows]
+        self._sql.executemany("INSERT INTO temp.asked VALUES (?, ?, ?)", ranges)
+
+    def _all(self, table: str, expression: str) -> list[int]:
+        rows = self._kept.get((table, expression))
+        if rows is None:
+            select = f"SELECT rowid AS number FROM {table} WHERE {table} MATCH ?"
+            rows = self._kept[table, expression] = numbers(self._sql, select, (expression,))
+        return rows
 
     def in_slots(self, clause: Clause, slots: Collection[int]) -> list[int]:
         """The rows of these slots that match, ascending; whether they are in bounds is not looked at."""
@@ -170,16 +206,17 @@ class Rows:
             self.read_bits(ordered)
             starts = ((slot << SLOT_BITS, len(self._bits[slot])) for slot in ordered)
             return [row for start, used in starts for row in range(start, start + used)]
-        if clause.alternatives:
-            self._pick((slot, slot) for slot in ordered)
-            where = f" AND words.rowid >> {SLOT_BITS} IN (SELECT first FROM temp.picked)"
-            return sorted(self._at_once(clause, "SELECT DISTINCT words.rowid", where))
         if clause.is_costly and clause.parts:
             return [
                 row for slot in ordered for row in self._in_all("words", clause.parts, clause.unwanted, slot)
             ]
-        at_once = clause.is_costly or len(ordered) > 2 * FEW_SLOTS
-        return self._asked("words", clause.expression, ordered, at_once=at_once)
+        is_known = ("words", clause.expression) in self._kept
+        if clause.alternatives and not is_known:
+            return self._in_slots_by_term(clause, set(slots))
+        if clause.is_costly or is_known:
+            rows = self._all("words", clause.expression)
+            return [row for slot in ordered for row in _of_slot(rows, slot)]
+        return self._asked("words", clause.expression, ordered, at_once=len(ordered) > 2 * FEW_SLOTS)
 
     def slots_of_parts(self, clause: Clause, slots: Collection[int]) -> list[int]:
         """Those of these slots that have a row that matches the parts of a clause."""
@@ -196,32 +233,25 @@ class Rows:
             found.difference_update(self._of_part(table, part, slot))
         return sorted(found)
 
-    def _of_part(self, table: str, part: str, slot: int) -> array[int]:
-        """The rows of a slot that match, all rows that do being asked for once."""
-        rows = self._parts.get((table, part))
-        if rows is None:
-            found = self._sql.execute(
-                f"SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY rowid", (part,)
-            )
-            rows = self._parts[table, part] = array("q", (row for (row,) in found))
-        start = bisect_left(rows, slot << SLOT_BITS)
-        return rows[start : bisect_left(rows, (slot + 1) << SLOT_BITS, start)]
+    def _of_part(self, table: str, part: str, slot: int) -> list[int]:
+        """The rows of a slot that match."""
+        return _of_slot(self._all(table, part), slot)
 
     def in_said(self, expression: str, slots: Collection[int], parts: Sequence[str] = ()) -> Collection[int]:
         """The rows of these slots that match in the table `said`; maybe rows of other slots too.
 
         `parts`: what the expression asks for, where that is asked for part by part.
         """
-        if parts and is_costly(expression):
-            return [row for slot in slots for row in self._in_all("said", parts, (), slot)]
+        if is_costly(expression):
+            return [row for slot in slots for row in self._in_all("said", parts or (expression,), (), slot)]
         if expression not in self._said:
             self._said[expression] = None
-            if " AND " in expression and not is_costly(expression):
+            if " AND " in expression:
                 self._said[expression] = self._listed("said", expression, _MOST_SAID)
         known = self._said[expression]
         if known is not None:
             return known
-        return self._asked("said", expression, sorted(slots), at_once=is_costly(expression))
+        return self._asked("said", expression, sorted(slots), at_once=False)
 
     def _asked(self, table: str, expression: str, slots: list[int], *, at_once: bool) -> list[int]:
         """Ask slot by slot, or all of the table at once. A slot without a match costs as much as the way to the
@@ -230,17 +260,14 @@ class Rows:
         if at_once:
             self._pick((slot, slot) for slot in slots)
             where = f"rowid >> {SLOT_BITS} IN (SELECT first FROM temp.picked)"
-            found = self._sql.execute(
-                f"SELECT rowid FROM {table} WHERE {table} MATCH ? AND {where}", (expression,)
-            )
+            select = f"SELECT rowid AS number FROM {table} WHERE {table} MATCH ? AND {where}"
         else:
             self._pick(_ranges(slots))
-            found = self._sql.execute(
-                f"SELECT {table}.rowid FROM temp.picked CROSS JOIN {table}"
-                f" WHERE {table} MATCH ? AND {table}.rowid BETWEEN picked.first AND picked.last",
-                (expression,),
+            select = (
+                f"SELECT {table}.rowid AS number FROM temp.picked CROSS JOIN {table}"
+                f" WHERE {table} MATCH ? AND {table}.rowid BETWEEN picked.first AND picked.last"
             )
-        return [row for (row,) in found]
+        return numbers(self._sql, select, (expression,))
 
     def _pick(self, ranges: Iterable[tuple[int, int]]) -> None:
         self._sql.execute("DELETE FROM temp.picked")
@@ -325,9 +352,25 @@ class Rows:
         return texts_of(self._sql, rows)
 
 
+def _is_kept(clause: Clause) -> bool:
+    """Does FTS5 take so long to find rows of it that all are asked for once and kept?"""
+    assert clause.expression is not None
+    return clause.is_costly or is_compared(clause.expression)
+
+
+def _of_slot(rows: list[int], slot: int) -> list[int]:
+    start = bisect_left(rows, slot << SLOT_BITS)
+    return rows[start : bisect_left(rows, (slot + 1) << SLOT_BITS, start)]
+
+
 def slot_of(row: int) -> int:
     """The slot that a row is in."""
     return row >> SLOT_BITS
+
+
+def _rows_in(slot: int) -> tuple[int, int]:
+    """(first row, last row) of a slot."""
+    return slot << SLOT_BITS, ((slot + 1) << SLOT_BITS) - 1
 
 
 def _ranges(slots: list[int]) -> Iterator[tuple[int, int]]:

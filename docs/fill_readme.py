@@ -66,11 +66,15 @@ class Demo:
             made = self._home / ".cache/raddle/demo/made"
             made.parent.mkdir(parents=True)
             made.write_text(str(self._told_at))
-            first, up = "raddle up --demo --json", self._output([*_OURS, "up", "--demo", "--json"])
+            first = "raddle up --demo --json"
+            up = self._output([*_OURS, "up", "--demo", "--json", "--no-server"])
         return lambda command: up if command == first else self._shown(command)
 
     def __exit__(self, *_: object) -> None:
-        self._folder.cleanup()
+        try:
+            self._output([*_OURS, "up", "--demo", "--stop"])
+        finally:
+            self._folder.cleanup()
 
     def _shown(self, command: str) -> str:
         """What a command prints in the demo."""
@@ -95,6 +99,8 @@ def _same_everywhere(text: str, home: str) -> str:
     text = text.replace(home, "/home/you")
     text = text.replace(re.sub("[^A-Za-z0-9]", "-", home), "-home-you")
     text = re.sub(r"in \d+\.\d s\b", "in 0.4 s", text)
+    text = re.sub(r"http://127\.0\.0\.1:\d+", "http://127.0.0.1:7371", text)
+    text = re.sub(r"made the account \S+", "made the account you", text)
     text = re.sub(r'"seconds": ?\d+\.\d+', '"seconds": 0.4', text)
     return re.sub(r'"score": ?\d+\.\d+', '"score": 0.5', text)
 

@@ -72,6 +72,7 @@ def sealed_environment(home: Path) -> Mapping[str, str]:
         "XDG_RUNTIME_DIR": str(home / "run"),
         "GIT_CONFIG_NOSYSTEM": "1",
         "LC_ALL": "C.UTF-8",
+        "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
         "TZ": "UTC",
     }
 

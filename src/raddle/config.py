@@ -15,12 +15,15 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
+from raddle.adapters.blobs.object_urls import parse_object_url
 from raddle.adapters.config_file import read_settings, type_name
 from raddle.model.errors import InvalidInput
 from raddle.model.threads.git_facts import slug
 
 Source = Literal["default", "file", "environment", "flag"]
-Kind = Literal["folder", "path", "text", "secret", "database", "switch", "presence", "globs", "slugs"]
+Kind = Literal[
+    "folder", "path", "text", "secret", "database", "place", "switch", "presence", "globs", "slugs"
+]
 
 FILE_NAME = "config.toml"
 AGENT_VARIABLES = (
@@ -65,9 +68,26 @@ SETTINGS = (
     _env("RADDLE_CONFIG_DIR", "folder", f"Where `{FILE_NAME}` lies.", "the user's, + `/raddle`"),
     _env("RADDLE_STATE_DIR", "folder", "Where this device's id and the log are.", "the user's, + `/raddle`"),
     _env("RADDLE_CACHE_DIR", "folder", "Where the search index is kept.", "the user's, + `/raddle`"),
-    _env("RADDLE_SERVER", "text", "The sync server, as a URL."),
+    Setting(
+        "server",
+        "text",
+        "The sync server, as a URL.",
+        "the one signed in to last",
+        variable="RADDLE_SERVER",
+        key="sync.server",
+        field="server",
+    ),
     _env("RADDLE_TOKEN", "secret", "This device's token for the server. Never shown."),
     _env("RADDLE_DATABASE_URL", "database", "PostgreSQL. Shown without its password.", "an embedded one"),
+    Setting(
+        "blobs",
+        "place",
+        "Where the server keeps blobs: a folder, or a bucket as `s3://bucket/prefix`.",
+        "`server/blobs` in the data folder",
+        variable="RADDLE_BLOBS",
+        key="server.blobs",
+        field="blobs",
+    ),
     _env("RADDLE_PG_BIN", "path", "The programs to run an embedded PostgreSQL with.", "looked for"),
     _env("RADDLE_STORE", "text", "The project memory to work in.", "what the workspace names"),
     _env("RADDLE_WORKSPACE", "path", "The folder that counts as the workspace.", "the current one"),
@@ -134,6 +154,8 @@ class Config(Struct, frozen=True, kw_only=True):
     server: str | None
     token: Secret | None
     database_url: Secret | None
+    blobs: Path | str | None
+    """A folder, or the URL of a bucket."""
     pg_bin: Path | None
     store: str | None
     workspace: Path | None
@@ -246,10 +268,11 @@ class _Layers(NamedTuple):
                 return Path(os.path.abspath(self._expanded(_as_text(given, where))))  # noqa: PTH100  # `..` goes too
             case "text":
                 return _as_text(given, where)
-            case "secret":
-                return Secret(_as_text(given, where))
-            case "database":
-                return Secret(_as_text(given, where), _without_password(given))
+            case "secret" | "database":
+                text = _as_text(given, where)
+                return Secret(text, _without_password(text) if setting.kind == "database" else "set")
+            case "place":
+                return self._place(_as_text(given, where), where)
             case "switch":
                 return given if isinstance(given, bool) else _as_switch(given, where)
             case "presence":
@@ -269,6 +292,16 @@ class _Layers(NamedTuple):
                 return ()
             case _:
                 return None
+
+    def _place(self, text: str, where: str) -> Path | str:
+        if "://" in text:
+            return parse_object_url(text, where)
+        path = Path(self._expanded(text))
+        if not path.is_absolute():
+            raise InvalidInput(
+                f"{where} is {text!r}, neither a whole path nor a URL", "start it with /, ~ or s3://"
+            )
+        return path
 
     def _expanded(self, path: str) -> str:
         """A leading `~` as the home folder: many who set a path have no shell to do it for them."""

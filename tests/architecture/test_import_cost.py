@@ -16,6 +16,7 @@ HEAVY = frozenset(
         "concurrent.futures",
         "http.client",
         "httpx",
+        "keyring",
         "litestar",
         "mcp",
         "multiprocessing",
@@ -56,6 +57,15 @@ def test_a_line_of_help_loads_nothing_heavy(flag: str) -> None:
 def test_help_of_one_command_does_not_load_the_others() -> None:
     loaded = modules_after(RUN_AND_LIST, "list", "--help")
     assert loaded & HEAVY == set()
+
+
+@pytest.mark.parametrize(
+    "words", [("list",), ("search", "word"), ("login", "--help"), ("whoami", "--help"), ("devices", "--help")]
+)
+def test_a_command_that_asks_no_server_loads_nothing_that_could(words: tuple[str, ...]) -> None:
+    assert (
+        modules_after(RUN_AND_LIST, *words) & {"http.client", "httpx", "keyring", "litestar", "ssl"} == set()
+    )
 
 
 def test_import_raddle_loads_no_room() -> None:

@@ -11,12 +11,13 @@ from contextlib import contextmanager
 
 from raddle.model.clock import Clock
 from raddle.model.ids import NewId
+from raddle.model.protocol.hub import Answer
 from raddle.model.threads.base import Base, accepted, answered, pending
 from raddle.model.threads.delta import Delta, delta_from_json, delta_to_json
 from raddle.model.threads.edits import Author, Editor
 from raddle.model.threads.thread import Thread
 from tests.builders import THREAD_ID, WoundClock, counted_ids
-from tests.fakes.hub import Answer, Hub
+from tests.fakes.hub import Hub
 
 TRIES = 6
 

@@ -8,32 +8,11 @@ own, so that a test can take one away and see what breaks.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
-
+from raddle.model.protocol.hub import Answer, Pushed
 from raddle.model.threads.delta import Delta
 from raddle.model.threads.message import Message
 from raddle.model.threads.register import Register
 from raddle.model.threads.thread import Thread
-
-
-class Answer(NamedTuple):
-    """What the hub says about a thread: a piece (or all, where its `base_version` is 0), and the hub's epoch."""
-
-    delta: Delta
-    hub_epoch: str
-
-
-class Pushed(NamedTuple):
-    """How a push went. `answer`: what the pusher lacked; None where the push was accepted."""
-
-    version: int
-    hub_epoch: str
-    answer: Answer | None = None
-
-    @property
-    def is_accepted(self) -> bool:
-        """Did the hub take it?"""
-        return self.answer is None
 
 
 class Holding:
@@ -75,7 +54,7 @@ class Hub:
         holding = self.holding(thread_id)
         if not self.is_current(holding, delta, hub_epoch):
             lacking = self.since(thread_id, delta.base_version, hub_epoch)
-            return Pushed(holding.version, self.epoch, lacking)
+            return Pushed(version=holding.version, hub_epoch=self.epoch, answer=lacking)
         before = _rows(holding.thread)
         holding.version = self.next_version(holding, delta)
         holding.thread.join(delta)
@@ -84,7 +63,7 @@ class Hub:
                 holding.changed[row] = holding.version
         if holding.thread.is_private:
             self.erase(holding)
-        return Pushed(holding.version, self.epoch)
+        return Pushed(version=holding.version, hub_epoch=self.epoch)
 
     def since(self, thread_id: str, version: int, hub_epoch: str) -> Answer:
         """The rows that changed after `version`; the whole state where that alone is sure to be right."""
@@ -99,7 +78,7 @@ class Hub:
             messages=tuple(message for message in thread.tree if ("message", message.id) in rows),
             registers={path: r for path, r in thread.registers.items() if ("register", path) in rows},
         )
-        return Answer(delta, self.epoch)
+        return Answer(delta=delta, hub_epoch=self.epoch)
 
     def is_current(self, holding: Holding, delta: Delta, hub_epoch: str) -> bool:
         """Compare and set: was the push made on exactly what the hub holds?"""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
+from raddle.adapters.local_store import search_bulk
 from raddle.adapters.local_store.search_database import IndexBusy
 from raddle.adapters.local_store.search_index import SearchIndex
 from raddle.model.threads.search_fields import cut_row
@@ -123,6 +125,28 @@ def test_a_cutter_that_told_its_words_elsewhere_hides_nothing(path: Path, tmp_pa
             bulk.finish("a", ThreadSummary(id=ONE))
         assert found(index, "~denseSess") == {ONE}
         assert is_sound(index)
+
+
+def test_the_words_of_a_session_without_end_are_not_all_held(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search_bulk, "_MOST_TERMS", 1_000)
+    cutter = Cutter()
+    texts = [" ".join(f"word{at * 100 + number}" for number in range(100)) for at in range(200)]
+    rows = [cut_row(says(text, at), cutter) for at, text in enumerate(texts)]
+    with SearchIndex(path) as index:
+        with index.bulk() as bulk:
+            tracemalloc.start()
+            try:
+                for row in rows:
+                    bulk.add("a", [row])
+                _, peak = tracemalloc.get_traced_memory()
+            finally:
+                tracemalloc.stop()
+            bulk.finish("a", ThreadSummary(id=ONE))
+        assert found(index, "~ord17317") == {ONE}
+        assert is_sound(index)
+    assert peak < 1_500_000
 
 
 def test_the_vocabulary_grows_and_is_merged(path: Path) -> None:

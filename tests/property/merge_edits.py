@@ -9,10 +9,11 @@ from __future__ import annotations
 from raddle.model.threads.adopt import adopt, first_sight
 from raddle.model.threads.agent_state import AGENT_STATE_KINDS, AgentState, PendingToolCall
 from raddle.model.threads.codec import decode_file
+from raddle.model.threads.deletion import is_real_device
 from raddle.model.threads.delta import Delta
 from raddle.model.threads.git_facts import GitSnapshot
 from raddle.model.threads.message import Message
-from raddle.model.threads.thread import diff, is_real_device
+from raddle.model.threads.thread import diff
 from raddle.model.threads.visibility import VISIBILITIES
 from tests.property.merge_laws import state_of
 from tests.property.merge_oracle import law

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from raddle.model.ids import derived_id
+from raddle.model.protocol.hub import Answer
 from raddle.model.threads import adopt, base, edits, fields, thread
 from raddle.model.threads.base import Base
 from raddle.model.threads.delta import Delta
@@ -21,7 +22,7 @@ from raddle.model.threads.message import Message
 from raddle.model.threads.register import Register, Write, join_registers
 from raddle.model.threads.thread import Thread
 from raddle.model.threads.tree import MessageTree
-from tests.fakes.hub import Answer, Holding, Hub
+from tests.fakes.hub import Holding, Hub
 from tests.property.merge_replica import Replica
 
 Patch = pytest.MonkeyPatch
@@ -285,7 +286,7 @@ def an_older_answer_moves_nothing_back(patch: Patch) -> None:
 
 
 def an_erased_hub_is_known_to_hold_nothing(patch: Patch) -> None:
-    patch.setattr(base, "_withdraws", lambda sent: False)
+    patch.setattr(base, "withdraws", lambda sent: False)
 
 
 def a_delta_holds_only_what_changed(patch: Patch) -> None:

@@ -12,13 +12,14 @@ from typing import NamedTuple
 
 from hypothesis import note
 
+from raddle.model.protocol.hub import Answer
 from raddle.model.threads.base import Base
 from raddle.model.threads.codec import decode_file, encode_thread
 from raddle.model.threads.delta import Delta, delta_to_json
 from raddle.model.threads.thread import Thread
 from tests.builders import NOON, SECOND
 from tests.fakes.device import TRIES, Device, NeverSettled
-from tests.fakes.hub import Answer, Holding, Hub
+from tests.fakes.hub import Holding, Hub
 from tests.property.merge_laws import check_in_order, check_replica, readings_of, state_of
 from tests.property.merge_oracle import Edit, History, LawBroken, law
 from tests.property.merge_sources import legacy_edits, session_edits

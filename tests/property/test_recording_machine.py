@@ -18,6 +18,12 @@ from tests.fakes.memory_store import MemoryFolder, MemoryStore
 CALLS = tuple(PendingToolCall(call_id=f"c{n}", tool_name="t") for n in range(4))
 WAITING = "waiting_for_user_input"
 
+
+def a_store() -> MemoryStore:
+    clock = WoundClock()
+    return MemoryStore(an_author(clock=clock, new_id=MonotonicIds(clock)), MemoryFolder())
+
+
 calls = st.sampled_from(CALLS)
 steps = st.one_of(
     st.tuples(st.sampled_from(["user", "calling", "answering", "failed", "retrying", "waiting"]), st.none()),
@@ -100,29 +106,36 @@ def test_an_end_makes_nobody_wait_who_did_not_and_closes_no_call(
     assert on_the_way.retries == at_rest.retries == state.retries
 
 
-@given(st.lists(st.tuples(st.integers(0, 1), steps), max_size=40))
-def test_of_two_sessions_in_one_thread_none_hides_what_the_other_has_open(
-    moves: list[tuple[int, tuple[str, object]]],
+@given(
+    st.lists(st.tuples(st.integers(0, 2), steps), max_size=40),
+    st.lists(st.integers(0, 40), min_size=2, max_size=2),
+)
+def test_of_sessions_in_one_thread_none_hides_where_another_one_is_or_died(
+    moves: list[tuple[int, tuple[str, object]]], deaths: list[int]
 ) -> None:
-    """Their calls have ids of their own, as those of models do."""
-    mine, told = [AgentState(), AgentState()], [Told(), Told()]
-    ever: list[set[str]] = [set(), set()]
-    standing, writer = AgentState(), -1
-    for who, (what, about) in moves:
+    """Their calls have ids of their own, as those of models do. The first two may die; their steps end there."""
+    store, told = a_store(), [Told() for _ in range(3)]
+    with store.create(THREAD_ID) as editor:
+        editor.append("user", "hello")
+    recorders = [
+        Recorder(lambda: store, THREAD_ID, Opening(is_new=False), keep_body=lambda text: (text, ()))
+        for _ in told
+    ]
+    for number, (who, (what, about)) in enumerate(moves):
+        if who < 2 and number >= deaths[who]:
+            continue
         about = _own(who, about)
-        mine[who] = after(mine[who], what, about)
         told[who].hear(what, about)
-        ever[who] |= {call.call_id for call in mine[who].pending_tool_calls}
-        before = standing
-        shared = states.beside_others(
-            mine[who], standing, is_mine=writer == who, my_calls=frozenset(ever[who])
-        )
-        standing = shared.state
-        assert {call.call_id for call in standing.pending_tool_calls} == told[0].open | told[1].open
-        if standing.kind == WAITING:
-            assert not standing.pending_tool_calls
-            assert writer == who or before.kind == WAITING
-        writer = who if shared.is_mine else writer
+        recorders[who].take(Step(state=after(recorders[who].state, what, about)))
+        shown = store.load(THREAD_ID).agent_state
+        named = [call.call_id for call in shown.pending_tool_calls]
+        assert sorted(named) == sorted(told[0].open | told[1].open | told[2].open)
+        assert (shown.kind == WAITING) == all(each.is_users_turn for each in told)
+        assert shown.kind in {recorder.state.kind for recorder in recorders}
+        assert shown.kind != WAITING or shown == AgentState()
+        if not told[who].is_users_turn:
+            mine = recorders[who].state
+            assert (shown.kind, shown.retries, shown.last_error) == (mine.kind, mine.retries, mine.last_error)
 
 
 def _own(who: int, about: object) -> object:
@@ -160,8 +173,7 @@ def _step_of(what: str, call: PendingToolCall | None, state: AgentState) -> Step
 def test_nobody_waits_for_the_user_while_another_answer_comes_in_or_a_tool_runs(
     session: list[tuple[str, PendingToolCall | None]],
 ) -> None:
-    clock = WoundClock()
-    store = MemoryStore(an_author(clock=clock, new_id=MonotonicIds(clock)), MemoryFolder())
+    store = a_store()
     recorder = Recorder(lambda: store, THREAD_ID, Opening(is_new=True), keep_body=lambda text: (text, ()))
     recorder.take(Step(state=states.asked(), turn=Turn(role="user", content="why?")))
     answers = 0

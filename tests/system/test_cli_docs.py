@@ -48,8 +48,9 @@ def test_the_error_on_that_page_is_one_that_is_made() -> None:
 
 
 @pytest.fixture
-def answers() -> dict[str, set[str]]:
+def answers(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
     """The keys that each verb answers with, by how the page calls it."""
+    monkeypatch.setenv("RADDLE_OFFLINE", "1")  # `up` starts no server
     thread = new("hello")
     root = done("show", thread, "--json").json["conversation"]["messages"][0]["id"]
     asked = {

@@ -11,6 +11,14 @@ from raddle.config import load_config
 from tests.command_line import done, program, raddle, seen, terminal
 
 NOW = 1_795_000_000_000_000
+
+
+@pytest.fixture(autouse=True)
+def without_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is looked at here is the import; the server of `up` has tests of its own (`test_cli_up.py`)."""
+    monkeypatch.setenv("RADDLE_OFFLINE", "1")
+
+
 QUESTION = "Import them now? [Y/n]"
 
 
@@ -117,7 +125,7 @@ def test_control_c_at_the_question_imports_nothing() -> None:
 @pytest.mark.usefixtures("sessions")
 def test_up_says_what_to_try_and_each_of_it_works() -> None:
     told = done("up", "--json").json
-    assert told.keys() == {"import", "data_dir", "try"}
+    assert told.keys() == {"import", "data_dir", "server", "try"}
     assert told["import"]["threads"] == 12
     import subprocess
 

@@ -95,7 +95,10 @@ def test_a_machine_without_agents_is_told_so(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("command", ["import", "up"])
-def test_a_damaged_ledger_is_mended_and_told_in_one_line(machine: Machine, command: str) -> None:
+def test_a_damaged_ledger_is_mended_and_told_in_one_line(
+    machine: Machine, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RADDLE_OFFLINE", "1")  # no server of `up`'s
     machine.keep(a_short_session())
     done("import")
     (machine.folder / "data" / "import-ledger.sqlite3").write_bytes(b"not a database" * 100)
@@ -197,6 +200,50 @@ def test_a_path_from_which_nothing_can_be_read_is_told_and_ends_with_3(
     assert raddle("import", str(path), "--json").code == 3
     path.write_bytes(path.read_bytes() + a_short_session().data)
     assert raddle("import", str(path)).code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("torn.jsonl", b'{"type":"user","uuid":"1"\n'),
+        ("other.jsonl", b'{"a":1}\n'),
+        ("words.txt", b"hi\n"),
+        ("thread.json", b'{"id":"T-00000000-0000-7000-8000-000000000000","conversation":'),
+    ],
+)
+def test_a_dry_run_of_a_path_that_gives_nothing_ends_as_the_import_does(
+    machine: Machine, tmp_path: Path, name: str, data: bytes
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(data)
+    for _ in range(2):  # also where the ledger has it as one that said nothing
+        dry = raddle("import", "--dry-run", str(path))
+        real = raddle("import", str(path))
+        assert (dry.code, dry.err) == (real.code, real.err)
+        assert dry.code == 3
+        assert dry.out.startswith("nothing new to read: 1 place could not be read")
+
+
+@pytest.mark.parametrize("data", [b"", b'{"type":"summary","summary":"Of another","leafUuid":"x"}\n'])
+def test_a_dry_run_of_a_session_that_is_whole_and_says_nothing_is_no_error(
+    machine: Machine, tmp_path: Path, data: bytes
+) -> None:
+    path = tmp_path / "saved.jsonl"
+    path.write_bytes(data)
+    assert raddle("import", "--dry-run", str(path)).code == raddle("import", str(path)).code == 0
+
+
+def test_a_dry_run_of_a_folder_counts_what_says_something(machine: Machine, tmp_path: Path) -> None:
+    (tmp_path / "bad.jsonl").write_bytes(b"}{\n")
+    answer = raddle("import", "--dry-run", "--json", str(tmp_path / "bad.jsonl"))
+    assert (answer.code, answer.json["agents"]) == (3, [])
+    assert [problem["line"] for problem in answer.json["problems"]] == [1]
+    (tmp_path / "good.jsonl").write_bytes(a_short_session().data)
+    (row,) = done("import", "--dry-run", "--json", str(tmp_path)).json["agents"]
+    assert row["sessions"] >= 1
+    machine.keep(a_short_session())
+    done("import")
+    assert done("import", "--dry-run", str(machine.claude)).lines == ["nothing new to read"]
 
 
 def test_what_was_found_and_not_looked_into_does_not_read_as_nothing_there(machine: Machine) -> None:

@@ -86,7 +86,8 @@ def test_a_purge_erases_every_byte() -> None:
     thread = new("zanzibar")
     done("reply", thread, "more of zanzibar")
     done("search", "zanzibar")
-    assert done("purge", thread, "-y", "--json").json == {"id": thread, "purged": True, "blobs": 0}
+    answer = done("purge", thread, "-y", "--json").json
+    assert answer == {"id": thread, "purged": True, "blobs": 0, "from_server": False}
     assert raddle("show", thread).code == 3
     assert done("search", "zanzibar", "--json").json["total_threads"] == 0
     assert bytes_in(load_config().data_dir, b"zanzibar") == []

@@ -39,6 +39,14 @@ def test_a_list_shows_pins_first_and_then_the_newest() -> None:
     ]
 
 
+def test_no_line_for_people_says_that_somebody_else_sees_what_never_left_this_machine() -> None:
+    thread_id = new("hello")
+    for command in (("list",), ("show", thread_id), ("search", "hello")):
+        assert "organi" not in done(*command).out
+    (row,) = done("list", "--json").json
+    assert (row["visibility"], row["sync"]) == ("organization", {"state": "local"})
+
+
 def test_the_limit_is_applied_after_the_sort_and_the_rest_is_not_lost() -> None:
     ids = [new(f"thread {number}") for number in range(5)]
     done("pin", ids[0])

@@ -43,6 +43,16 @@ def test_the_code_of_the_page_runs_from_its_top_to_its_end(
         assert len(store.list()) == len(blocks(HOW_TO)) - 1
 
 
+def test_the_code_of_the_reference_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    with raddle.record() as session:
+        session.user("hello")
+    for block in blocks(REFERENCE):
+        exec(compile(block, REFERENCE, "exec"), {"__name__": "page"})  # noqa: S102  it is our own page
+    with raddle.open() as store:
+        assert store.get(session.thread_id).tags == ["reviewed"]
+    assert capsys.readouterr().out.startswith("on this machine")
+
+
 def test_the_page_tells_of_every_method_of_a_session_and_of_a_store() -> None:
     text = page(REFERENCE)
     for kind in (raddle.Session, raddle.Store, raddle.StreamedReply, raddle.ToolRun):

@@ -62,6 +62,16 @@ class Paths(Struct, frozen=True, kw_only=True):
         """Which file of which agent was read how far (SQLite)."""
         return self.data_dir / "import-ledger.sqlite3"
 
+    def hub_bases(self, hub: str) -> Path:
+        """What the hub of that name is known to hold (SQLite)."""
+        mark = hashlib.sha256(hub.encode()).hexdigest()[:12]
+        return self.data_dir / "hubs" / f"{mark}.sqlite3"
+
+    @property
+    def sync_lock_dir(self) -> Path:
+        """The lock of syncs; not one of `locks_dir`, which a thread might share for as long as a sync takes."""
+        return self.data_dir / "sync-lock"
+
     @property
     def purge_marks(self) -> Path:
         """Which threads were purged here: a text file, one line an event."""
@@ -91,6 +101,16 @@ class Paths(Struct, frozen=True, kw_only=True):
     def device_locks_dir(self) -> Path:
         """The lock of the device file; not in `locks_dir`: a Mac has one folder for data and state."""
         return self.state_dir / "device-locks"
+
+    @property
+    def credentials_file(self) -> Path:
+        """Which servers this device is signed in to, and the tokens that no keyring has."""
+        return self.state_dir / "servers.json"
+
+    @property
+    def credentials_locks_dir(self) -> Path:
+        """The lock of that file."""
+        return self.state_dir / "server-locks"
 
     @property
     def log_file(self) -> Path:

@@ -12,10 +12,11 @@ import os
 import selectors
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, TypedDict
 
 from msgspec import Struct
 
@@ -39,6 +40,14 @@ class Completed(Struct, frozen=True, kw_only=True):
     """It was stopped because its time was up; the output is what had come."""
     is_cut: bool = False
     """It was stopped because it said more than was allowed; the output is the beginning."""
+
+
+class Account(Struct, frozen=True, kw_only=True):
+    """Another user of this machine, under whom root may run a program."""
+
+    name: str
+    uid: int
+    gid: int
 
 
 def clean_environment() -> dict[str, str]:
@@ -72,20 +81,21 @@ def run(
     timeout: float = 60.0,
     env: Mapping[str, str] | None = None,
     limit_bytes: int = 64 * 1024 * 1024,
+    account: Account | None = None,
 ) -> Completed:
     """Run a program to its end, without a shell, and give back what it said.
 
     `argv[0]` is a name or an absolute path. `env` is its whole environment (None: `clean_environment()`).
     After `timeout` seconds, or past `limit_bytes` of output, it is stopped with everything it started;
-    the answer says so. NotFound where there is no such program or folder, StorageError where the system
-    will not start it.
+    the answer says so. `account` is whom it runs as (None: us). NotFound where there is no such program or
+    folder, StorageError where the system will not start it.
     """
     environment = clean_environment() if env is None else dict(env)
     program = find_program(argv[0], environment)
     if program is None:
         raise NotFound("program", argv[0], "install it, or check that its folder is on PATH")
     deadline = time.monotonic() + timeout
-    process = _start([program, *argv[1:]], cwd=cwd, environment=environment)
+    process = _start([program, *argv[1:]], cwd=cwd, environment=environment, account=account)
     try:
         return _Conversation(process, input, limit_bytes).complete(deadline)
     finally:
@@ -97,21 +107,35 @@ def run(
                 pipe.close()
 
 
-def start_alone(argv: Sequence[str], *, input: bytes, wait_seconds: float = 0.0) -> None:  # noqa: A002
-    """Start another raddle that goes on when this one has ended: it says nothing, and hears no key or hang-up of our
-    terminal. `input` (at most 64 KiB) is its stdin. Come back when it has ended, or `wait_seconds` are over.
+def start_alone(
+    argv: Sequence[str],
+    *,
+    input: bytes = b"",  # noqa: A002
+    wait_seconds: float = 0.0,
+    output: Path | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> int:
+    """Start another raddle that goes on when this one has ended, and hears no key or hang-up of our terminal; its
+    process id. `input` (at most 64 KiB) is its stdin; what it says is added to `output`, 0600 (None: goes nowhere).
+    Come back when it has ended, or `wait_seconds` are over.
 
-    Its environment is ours, secrets included. StorageError where the system will not start it.
+    Its environment is ours, secrets included, and `variables` on top. StorageError where the system will not start it.
     """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
     try:
-        process = subprocess.Popen(
-            argv,
-            cwd="/",
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        said = os.open(output or os.devnull, flags, 0o600)
+        try:
+            process = subprocess.Popen(
+                argv,
+                cwd="/",
+                env=None if variables is None else {**os.environ, **variables},
+                stdin=subprocess.PIPE,
+                stdout=said,
+                stderr=said,
+                start_new_session=True,
+            )
+        finally:
+            os.close(said)
     except OSError as error:
         raise StorageError(f"cannot start {argv[0]}: {error.strerror}") from error
     assert process.stdin is not None
@@ -122,9 +146,93 @@ def start_alone(argv: Sequence[str], *, input: bytes, wait_seconds: float = 0.0)
         process.wait(wait_seconds)
     except subprocess.TimeoutExpired:
         process.returncode = 0  # nobody waits for it any more, which is no mistake
+    return process.pid
 
 
-def _start(argv: list[str], *, cwd: Path | None, environment: dict[str, str]) -> subprocess.Popen[bytes]:
+class Child:
+    """A program that goes on beside us, in a session of its own: no key and no hang-up of our terminal reaches it.
+
+    It is waited for from the start, so that it never stays a zombie, whoever forgets it.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self._waiting = threading.Thread(target=process.wait, name=f"wait-{process.pid}", daemon=True)
+        self._waiting.start()
+
+    @property
+    def pid(self) -> int:
+        """Its process id, which is another's once it has ended."""
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        """Has it not ended?"""
+        return self._waiting.is_alive()
+
+    def send(self, number: signal.Signals) -> None:
+        """Send it a signal; none where it has ended."""
+        if self.is_running:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.send_signal(number)
+
+    def ends_within(self, seconds: float) -> bool:
+        """Wait until it has ended, at most so long; has it?"""
+        self._waiting.join(seconds)
+        return not self.is_running
+
+
+def start_child(
+    argv: Sequence[str],
+    *,
+    output: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    account: Account | None = None,
+) -> Child:
+    """Start a program that goes on beside us until it is told to end; what it prints is added to `output`, 0600.
+
+    `argv[0]` is an absolute path. Without `output` it prints to nobody. `env` and `account` as for `run`.
+    StorageError where the system will not start it.
+    """
+    environment = clean_environment() if env is None else dict(env)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+    try:
+        said = os.open(output or os.devnull, flags, 0o600)
+        try:
+            process = subprocess.Popen(
+                argv,
+                cwd="/",
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                start_new_session=True,
+                **_identity(account),
+            )
+        finally:
+            os.close(said)
+    except OSError as error:
+        raise StorageError(f"cannot start {argv[0]}: {error.strerror}") from error
+    return Child(process)
+
+
+class _Identity(TypedDict, total=False):
+    user: int
+    group: int
+    extra_groups: list[int]
+    umask: int
+
+
+def _identity(account: Account | None) -> _Identity:
+    """What makes a program run as `account`: without our groups, its files for itself alone."""
+    if account is None:
+        return {}
+    return {"user": account.uid, "group": account.gid, "extra_groups": [], "umask": 0o077}
+
+
+def _start(
+    argv: list[str], *, cwd: Path | None, environment: dict[str, str], account: Account | None
+) -> subprocess.Popen[bytes]:
     if cwd is not None and not cwd.is_dir():
         raise NotFound("folder", str(cwd))
     try:
@@ -137,6 +245,7 @@ def _start(argv: list[str], *, cwd: Path | None, environment: dict[str, str]) ->
             stderr=subprocess.PIPE,
             bufsize=0,
             start_new_session=True,
+            **_identity(account),
         )
     except OSError as error:
         raise StorageError(f"cannot start {argv[0]}: {error.strerror}") from error

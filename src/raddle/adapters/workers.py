@@ -17,6 +17,7 @@ import queue
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -47,7 +48,8 @@ def answers(work: Work, tasks: Iterable[bytes], *, processes: int) -> Generator[
     if not processes:
         yield from _here(work, tasks)
         return
-    forks = sys.platform == "linux"
+    # A fork of a process with other threads may inherit a lock that one of them holds, and wait for it for ever.
+    forks = sys.platform == "linux" and threading.active_count() == 1
     context = multiprocessing.get_context("fork") if forks else multiprocessing.get_context("spawn")
     waiting = iter(tasks)
     workers: dict[Connection, BaseProcess] = {}
@@ -214,3 +216,55 @@ def _let_go_of_all_but(kept: int) -> None:
         if int(name) not in (0, 1, 2, kept):
             with contextlib.suppress(OSError):  # the listing's own, which is gone
                 os.close(int(name))
+
+
+class Servers:
+    """Processes that all run `target(*arguments)` until they are told to end; one that dies is replaced.
+
+    `target` is a top-level function; it and its arguments are pickled, an open socket too. It ends by itself at
+    SIGTERM, and when its parent is gone.
+    """
+
+    def __init__(self, target: Callable[..., None], arguments: tuple[object, ...], *, count: int) -> None:
+        self._context = multiprocessing.get_context("spawn")
+        self._target = target
+        self._arguments = arguments
+        self._running = [self._start() for _ in range(count)]
+
+    def _start(self) -> BaseProcess:
+        process = self._context.Process(
+            target=_serve_until_orphaned, args=(self._target, self._arguments, os.getpid()), daemon=True
+        )
+        process.start()
+        return process
+
+    def replace_dead(self) -> int:
+        """Start another for each that has ended; how many had."""
+        dead = [at for at, process in enumerate(self._running) if process.exitcode is not None]
+        for at in dead:
+            self._running[at].close()
+            self._running[at] = self._start()
+        return len(dead)
+
+    def stop(self) -> None:
+        """Tell all to end; kill what does not in time."""
+        for process in self._running:
+            if process.exitcode is None:
+                process.terminate()
+        for process in self._running:
+            process.join(_PATIENCE_SECONDS)
+            if process.exitcode is None:
+                process.kill()
+                process.join()
+
+
+def _serve_until_orphaned(target: Callable[..., None], arguments: tuple[object, ...], parent: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # what a terminal says is the parent's to handle
+    threading.Thread(target=_end_without, args=(parent,), daemon=True).start()
+    target(*arguments)
+
+
+def _end_without(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    os.kill(os.getpid(), signal.SIGTERM)

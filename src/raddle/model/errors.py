@@ -4,13 +4,19 @@
     |-- UserError             cannot be done as asked
     |   |-- NotFound          nothing by that name or id
     |   |-- Ambiguous         a prefix that names several
-    |   `-- InvalidInput      the words do not fit
+    |   |-- InvalidInput      the words do not fit
+    |   |   `-- TooLarge      more than is taken at once
+    |   |-- NotSignedIn       nobody, or nobody any more, by that token
+    |   |-- Forbidden         seen, but not theirs to do
+    |   `-- Purged            was here and is erased for good
     |-- ConflictError         someone else changed it first
     |-- FormatError           stored bytes we cannot read
     |   |-- BrokenFormat      damaged, or not ours at all
     |   |-- OlderFormat       of a format that is no longer read
     |   `-- NewerFormat       written by a newer raddle
-    `-- StorageError          disk, git or database
+    |-- StorageError          disk, git or database
+    |-- NetworkError          a server that cannot be reached, or does not do its part
+    `-- TooManyRequests       asked too often; `retry_after` seconds
 
 An error takes values and words itself, so that one thing is called the same everywhere: `message` says
 what is wrong, `hint` says what to do. Exit codes and HTTP statuses live in the apps; the model knows none.
@@ -66,6 +72,30 @@ class InvalidInput(UserError):
     code = "invalid_input"
 
 
+class TooLarge(InvalidInput):
+    """More than is taken at once."""
+
+    code = "too_large"
+
+
+class NotSignedIn(UserError):
+    """No token, or one that means nobody (any more)."""
+
+    code = "not_signed_in"
+
+
+class Forbidden(UserError):
+    """It may be seen, and this may not be done with it."""
+
+    code = "forbidden"
+
+
+class Purged(UserError):
+    """It was here, and its words are erased for good."""
+
+    code = "purged"
+
+
 class ConflictError(RaddleError):
     """Someone else changed it first."""
 
@@ -105,3 +135,19 @@ class StorageError(RaddleError):
     """Disk, git or database would not do it."""
 
     code = "storage"
+
+
+class NetworkError(RaddleError):
+    """A server that cannot be reached, or does not do its part."""
+
+    code = "network"
+
+
+class TooManyRequests(RaddleError):
+    """Asked too often. `retry_after`: seconds until it is worth asking again."""
+
+    code = "too_many_requests"
+
+    def __init__(self, message: str, retry_after: float) -> None:
+        super().__init__(message, f"try again in {max(1, round(retry_after))} s")
+        self.retry_after = retry_after

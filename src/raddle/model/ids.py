@@ -69,6 +69,11 @@ def _as_uuid(millisecond: int, tail: int, *, version: int) -> str:
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
+def new_token() -> str:
+    """A secret of 256 random bits, as 43 characters that fit into a URL and a header."""
+    return secrets.token_urlsafe(32)
+
+
 def derived_id(*parts: Any) -> str:
     """A UUIDv8 that depends on nothing but `parts` (a JSON array: kind first), the same on every machine."""
     number = int.from_bytes(hashlib.sha256(_encode_sorted(parts)).digest()[:16], "big")

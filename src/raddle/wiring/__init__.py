@@ -261,11 +261,12 @@ class Stores:
         from raddle.model.errors import BrokenFormat  # noqa: PLC0415
 
         try:
-            kept = self.ledger.segments_of(thread_id)
+            rewritten = {path for path, kept in self.ledger.segments_of(thread_id) if kept.generation}
+            entries = self.ledger.entries() if rewritten else {}
         except BrokenFormat as error:  # a reader is not kept from reading by what an import mends
             yield f"{error.message}; {error.hint}"
             return
-        if any(segment.generation for _, segment in kept):
+        if any(path not in entries or entries[path].agent not in _REWRITES for path in rewritten):
             yield "its source was rewritten since it was first imported; what it said before is kept here"
 
     def active_leaf(self, thread: Thread) -> str:
@@ -347,6 +348,11 @@ def _current_folder() -> Path:
 def _as_text(path: str) -> str:
     """A path as a thread can hold it: a thread file is UTF-8, the name of a folder need not be."""
     return os.fsencode(path).decode("utf-8", "replace")
+
+
+def has_server(stores: Stores) -> bool:
+    """Was any server set, or ever signed in to? For who shows nothing of one where there is none."""
+    return bool(stores.config.server) or stores.paths.credentials_file.exists()
 
 
 def open_stores(config: Config | None = None, *, report: Callable[[Finding], None] = _nothing) -> Stores:

@@ -26,6 +26,7 @@ from raddle.wiring import Stores
 from raddle.wiring.import_lock import import_lock
 from raddle.wiring.kept_sources import KeptSources
 from raddle.wiring.purging import finish_purge, unfinished_purges
+from raddle.wiring.source_names import is_fetched
 
 
 def check(stores: Stores, *, fix: bool) -> list[Finding]:
@@ -121,8 +122,13 @@ def _wrong_sources(stores: Stores, *, fix: bool) -> Iterator[Finding]:
                 path=str(stores.paths.blob_file(sha256)), what=f"source bytes of {thread_id} are gone"
             )
             forget = functools.partial(stores.ledger.forget_blob, sha256)
-            done = "the next import keeps them again, where the source is still there"
+            paths = stores.ledger.paths_of_blob(sha256)
+            done = _FETCHED_AGAIN if all(map(is_fetched, paths)) else _KEPT_AGAIN
             yield _tried(finding, forget, done) if fix else finding
+
+
+_KEPT_AGAIN = "the next import keeps them again, where the source is still there"
+_FETCHED_AGAIN = "the next export that needs these bytes fetches them from the server again"
 
 
 def _lies_there(stores: Stores, sha256: str) -> bool:
@@ -175,7 +181,10 @@ def _damaged_blob(stores: Stores, sha256: str, *, fix: bool) -> Finding:
         return _with_advice(
             finding, "put it back from a backup; until then what is attached there is missing"
         )
-    if not all(map(_is_there, sources)):
+    if all(map(is_fetched, sources)):
+        drop = functools.partial(_drop_damaged, stores, sha256)
+        return _tried(finding, drop, f"removed; {_FETCHED_AGAIN}") if fix else finding
+    if not all(_is_there(source) for source in sources if not is_fetched(source)):
         purge = ", ".join(f"`raddle purge {holder}`" for holder in holders)
         return _with_advice(
             finding,

@@ -33,6 +33,7 @@ from raddle.model.threads.thread import Thread, join_messages
 from raddle.wiring import Stores
 from raddle.wiring.fork_histories import first_session
 from raddle.wiring.import_worker import BlobSink, Remotes, private_writes, with_context
+from raddle.wiring.source_names import root_of
 from raddle.wiring.source_segments import bytes_of, generations_in
 
 HEAD_BYTES = 1 << 16
@@ -113,6 +114,7 @@ class KeptSources:
             mtime_ns=0,
             inode=0,
             is_main=is_main,
+            root=root_of(path),
             base=self._base_of(path, agent, generation) if is_main and agent not in _THREAD_FILES else "",
         )
 

@@ -31,10 +31,15 @@ from raddle.adapters.files import NewFile, make_folder
 from raddle.model.errors import InvalidInput
 from raddle.model.threads.thread import Thread
 from raddle.wiring import Stores
+from raddle.wiring.source_names import home_of, name_beside
 from raddle.wiring.source_segments import bytes_of, generations_in, has_gaps
 
 _HEAD_BYTES = 1 << 16
 _INSTEAD = "--format json and markdown write what raddle itself holds of it"
+
+
+class MissingBytes(InvalidInput):
+    """Source bytes that an agent's file is made of are not here; another device may have given them to a server."""
 
 
 class NativeForm(Struct, frozen=True, kw_only=True):
@@ -89,7 +94,7 @@ class NativeSession(Struct, frozen=True, kw_only=True):
 def native_session(
     stores: Stores, thread: Thread, form: str, *, leaf: str | None = None, generation: int | None = None
 ) -> NativeSession:
-    """What to write. InvalidInput where the thread is no such session's, or its bytes are not (all) here.
+    """What to write. InvalidInput where the thread is no such session's, MissingBytes where they are not all here.
 
     `generation`: what the main file was before it was rewritten, as it was then; None: the newest, with the turns
     that were added here.
@@ -220,11 +225,11 @@ def _files(stores: Stores, thread: Thread, agent: str) -> list[_KeptFile]:
         raise _without_bytes(stores, thread)
     best = max((rank, path) for path, is_main, rank in kept if is_main)[1]
     files = [
-        _KeptFile(path, _name(path, _home(path, mains, best)), is_main, rank, found[path])
+        _KeptFile(path, name_beside(path, home_of(path, mains, best)), is_main, rank, found[path])
         for path, is_main, rank in kept
     ]
     ordered = sorted(files, key=lambda file: file.rank, reverse=True)
-    ordered.sort(key=lambda file: (file.path != best, _home(file.path, mains, best) != best))
+    ordered.sort(key=lambda file: (file.path != best, home_of(file.path, mains, best) != best))
     named: dict[str, _KeptFile] = {}
     for file in ordered:
         named.setdefault(file.name, file)
@@ -257,26 +262,6 @@ def _rank(
     return size, entry.mtime_ns if entry is not None else 0, path
 
 
-def _home(path: str, mains: list[str], best: str) -> str:
-    """The main file that a file lies nearest to."""
-    if path in mains:
-        return path
-    return max(mains, key=lambda main: (_shared(main, path), main == best))
-
-
-def _shared(one: str, other: str) -> int:
-    pairs = zip(PurePath(one).parts, PurePath(other).parts, strict=False)
-    return next((at for at, (mine, theirs) in enumerate(pairs) if mine != theirs), 0)
-
-
-def _name(path: str, home: str) -> str:
-    """A file's path below its session's folder; its bare name where it lies elsewhere."""
-    folder = PurePath(home).parent
-    if PurePath(path).is_relative_to(folder):
-        return str(PurePath(path).relative_to(folder))
-    return PurePath(path).name
-
-
 def _source_name(path: str) -> SourceName:
     return SourceName(name=PurePath(path).name, folders=PurePath(path).parent.parts[1:])
 
@@ -284,7 +269,7 @@ def _source_name(path: str) -> SourceName:
 def _without_bytes(stores: Stores, thread: Thread) -> InvalidInput:
     if thread.id in stores.ledger.without_bytes() | stores.ledger.purged():
         return InvalidInput("the source bytes of this thread were erased by a purge", _INSTEAD)
-    return InvalidInput(
+    return MissingBytes(
         "the source bytes of this thread are not kept here",
         f"`raddle import` keeps them where the agent still has the session; {_INSTEAD}",
     )
@@ -293,7 +278,7 @@ def _without_bytes(stores: Stores, thread: Thread) -> InvalidInput:
 def _check_bytes(stores: Stores, file: _KeptFile, segments: list[Segment]) -> None:
     missing = any(stores.blobs.size(segment.sha256) is None for segment in segments)
     if missing or has_gaps(segments):
-        raise InvalidInput(
+        raise MissingBytes(
             f"some of the source bytes of {PurePath(file.path).name} are lost",
             f"`raddle doctor` names them; {_INSTEAD}",
         )

@@ -16,7 +16,19 @@ from typing import TYPE_CHECKING, Self
 import click
 
 from raddle.apps.cli.plain_json import encoded
-from raddle.model.errors import ConflictError, FormatError, NotFound, RaddleError, StorageError, UserError
+from raddle.model.errors import (
+    ConflictError,
+    Forbidden,
+    FormatError,
+    NetworkError,
+    NotFound,
+    NotSignedIn,
+    Purged,
+    RaddleError,
+    StorageError,
+    TooManyRequests,
+    UserError,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,17 +37,23 @@ if TYPE_CHECKING:
 
 EXIT_CODES: tuple[tuple[type[RaddleError], int], ...] = (
     (NotFound, 3),
+    (Purged, 3),
+    (NotSignedIn, 7),
+    (Forbidden, 7),
+    (NetworkError, 7),
+    (TooManyRequests, 7),
     (UserError, 2),
     (ConflictError, 4),
     (FormatError, 5),
     (StorageError, 6),
 )
-"""The first that fits. Besides: 0 ok, 1 a bug, 2 usage, 7 server or network, 130 interrupted."""
+"""The first that fits. Besides: 0 ok, 1 a bug, 2 usage, 130 interrupted."""
 BUG, USAGE, INTERRUPTED = 1, 2, 130
 
 _BAR_WIDTH = 24
 _REDRAWN_AFTER_SECONDS = 0.1
 _WORTH_A_LINE_BYTES = 8_000_000
+_WORTH_A_LINE_THINGS = 50
 
 
 def exit_code_of(error: RaddleError) -> int:
@@ -113,6 +131,26 @@ class Progress:
         filled = int(part * _BAR_WIDTH)
         bar = "█" * filled + "░" * (_BAR_WIDTH - filled)
         sys.stderr.write(f"\r{self._label} {bar} {part:4.0%}  {messages:,} messages\x1b[K")
+        sys.stderr.flush()
+
+
+class Counting(Progress):
+    """The same for work that is counted in things."""
+
+    def show(self, done: int, total: int, messages: int = 0) -> None:
+        """Things done of all."""
+        if not self._is_live:
+            if total >= _WORTH_A_LINE_THINGS and not self._is_told:
+                self._is_told = True
+                say(f"{self._label} {total:,} threads …")
+            return
+        now = time.monotonic()
+        if not total or now - self._drawn < _REDRAWN_AFTER_SECONDS:
+            return
+        self._drawn = now
+        filled = int(done / total * _BAR_WIDTH)
+        bar = "█" * filled + "░" * (_BAR_WIDTH - filled)
+        sys.stderr.write(f"\r{self._label} {bar} {done:,} of {total:,}\x1b[K")
         sys.stderr.flush()
 
 

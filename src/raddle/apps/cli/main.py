@@ -28,7 +28,8 @@ class Entry(NamedTuple):
     short_help: str
 
 
-FIRST, FIND, WRITE, KEEP, CARE = "First steps", "Find and read", "Write", "Keep in order", "Look after it"
+FIRST, FIND, WRITE, KEEP = "First steps", "Find and read", "Write", "Keep in order"
+SYNC, CARE = "On all devices", "Look after it"
 
 COMMANDS: dict[str, Entry] = {
     "up": Entry(FIRST, "up", "up", "Bring in what this machine has, and say what to try"),
@@ -51,6 +52,17 @@ COMMANDS: dict[str, Entry] = {
     "pin": Entry(KEEP, "keeping", "pin", "Put a thread first in lists"),
     "archive": Entry(KEEP, "keeping", "archive", "Put a thread away: out of lists, still found"),
     "private": Entry(KEEP, "keeping", "private", "Keep a thread on this machine, or start one that stays"),
+    "login": Entry(SYNC, "signing_in", "login", "Sign this device in to a sync server"),
+    "logout": Entry(SYNC, "signing_in", "logout", "Sign this device out"),
+    "whoami": Entry(SYNC, "signing_in", "whoami", "Say who this device is signed in as"),
+    "devices": Entry(
+        SYNC, "signing_in", "devices", "List the devices that you let in, and let one in no more"
+    ),
+    "share": Entry(SYNC, "sharing", "share", "Say who may read a thread on the server"),
+    "sync": Entry(SYNC, "syncing", "sync", "Bring this machine and the server into step"),
+    "daemon": Entry(SYNC, "daemon", "daemon", "Import and sync by itself, all day"),
+    "serve": Entry(SYNC, "serving", "serve", "Run a sync server, and manage its accounts"),
+    "conflicts": Entry(SYNC, "syncing", "conflicts", "List what was set to several values at once"),
     "delete": Entry(KEEP, "removing", "delete", "Delete threads (restore brings them back)"),
     "restore": Entry(KEEP, "removing", "restore", "Bring deleted threads back"),
     "purge": Entry(KEEP, "removing", "purge", "Erase a thread, or its removed turns, for good"),
@@ -116,7 +128,7 @@ class Verbs(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands by group, without importing one."""
         width = max(map(len, COMMANDS))
-        for group in (FIRST, FIND, WRITE, KEEP, CARE):
+        for group in (FIRST, FIND, WRITE, KEEP, SYNC, CARE):
             rows = [
                 (name.ljust(width), entry.short_help)
                 for name, entry in COMMANDS.items()

@@ -14,8 +14,8 @@ from raddle.model.threads.search_answer import Hit, SearchAnswer
 from raddle.model.threads.summary import ThreadSummary
 
 
-def listed(summary: ThreadSummary) -> dict[str, Any]:
-    """A thread as `list --json` shows it."""
+def listed(summary: ThreadSummary, state: str = "") -> dict[str, Any]:
+    """A thread as `list --json` shows it. `state`: how it stands to the server, where that was looked at."""
     return {
         "id": summary.id,
         "title": summary.title,
@@ -33,7 +33,7 @@ def listed(summary: ThreadSummary) -> dict[str, Any]:
         "visibility": summary.visibility,
         "is_private": summary.is_private,
         "is_archived": summary.is_archived,
-        "sync": {"state": "private" if summary.is_private else "local"},
+        "sync": {"state": state or ("private" if summary.is_private else "local")},
     }
 
 

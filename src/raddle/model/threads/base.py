@@ -61,7 +61,7 @@ def pending(thread: Thread, base: Base) -> Delta:
 
 def accepted(base: Base, sent: Delta, version: int, hub_epoch: str) -> Base:
     """The base after the hub took `sent` and answered `version`. A withdrawal leaves only its register there."""
-    if _withdraws(sent):
+    if withdraws(sent):
         return Base(hub_epoch=hub_epoch, version=version, registers=_digests(sent))
     return _with(base, sent, version, hub_epoch)
 
@@ -89,6 +89,7 @@ def _digests(delta: Delta) -> dict[str, int]:
     return {path: digest_of(register) for path, register in delta.registers.items()}
 
 
-def _withdraws(sent: Delta) -> bool:
+def withdraws(sent: Delta) -> bool:
+    """Does it make the thread private, so that the hub keeps nothing but this?"""
     register = sent.registers.get("is_private")
     return register is not None and any(write.value is True for write in register.writes)

@@ -146,7 +146,7 @@ def decode_file(data: bytes, *, is_ours: bool = False) -> Decoded:
     read = [_as_message(message, number, problems) for number, message in enumerate(messages, 1)]
     return Decoded(
         id=thread_id,
-        version=version if isinstance(version, int) and 0 <= version < 1 << 63 else 0,
+        version=version if type(version) is int and 0 <= version < 1 << 63 else 0,
         plain=plain,
         messages=told_apart(read, problems),
         stamps=stamps,

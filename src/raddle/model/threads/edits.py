@@ -21,6 +21,7 @@ from raddle.model.clock import Clock, format_time
 from raddle.model.errors import InvalidInput, NotFound
 from raddle.model.ids import NewId, derived_id
 from raddle.model.threads.agent_state import AgentState
+from raddle.model.threads.deletion import is_real_device
 from raddle.model.threads.delta import Delta
 from raddle.model.threads.fields import FIELDS, field_of, first
 from raddle.model.threads.git_facts import GitSnapshot
@@ -37,7 +38,7 @@ from raddle.model.threads.plain_values import (
     shown,
 )
 from raddle.model.threads.register import Register, join_registers, one_write, overwrite
-from raddle.model.threads.thread import PendingJob, Thread, is_real_device
+from raddle.model.threads.thread import PendingJob, Thread
 from raddle.model.threads.visibility import PRIVATE, parse_visibility
 
 CONTEXT = ("workspace_root", "cwd", "client_version", "active_policy", "orchestrator", "server_thread")

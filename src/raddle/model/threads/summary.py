@@ -37,6 +37,8 @@ class ThreadSummary(Struct, frozen=True, kw_only=True):
     is_private: bool = False
     is_archived: bool = False
     is_deleted: bool = False
+    has_conflicts: bool = False
+    """Were values set at once on several machines that nobody has settled yet?"""
 
 
 def folder_of(row: ThreadSummary) -> str:

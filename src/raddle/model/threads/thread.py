@@ -17,6 +17,7 @@ from msgspec import Struct
 from raddle.model.clock import parse_time
 from raddle.model.ids import canonical_json
 from raddle.model.threads.agent_state import AgentState
+from raddle.model.threads.deletion import deleted_at, edits_of_registers, is_real_device, note_edit
 from raddle.model.threads.delta import Delta
 from raddle.model.threads.fields import COMPOSITES, field_of
 from raddle.model.threads.message import Message
@@ -223,13 +224,9 @@ class Thread:
     @property
     def edit_clock(self) -> dict[str, int]:
         """Device -> the newest message or register of its that counts as an edit: what a delete must have seen."""
-        edits: dict[str, int] = {}
+        edits = edits_of_registers(self.registers)
         for message in self.tree:
-            _note_edit(edits, message.device, self.tree.key(message.id)[0])
-        for path, register in self.registers.items():
-            if field_of(path).is_edit:
-                for write in register.writes:
-                    _note_edit(edits, write.device, write.n)
+            note_edit(edits, message.device, self.tree.key(message.id)[0])
         return edits
 
     @property
@@ -240,19 +237,7 @@ class Thread:
     @property
     def deleted_at(self) -> str | None:
         """When it was deleted; None while any value says it was not, or an edit is newer than the delete knew."""
-        register = self.registers.get("deleted")
-        if register is None or not register.writes:
-            return None
-        seen: dict[str, int] = {}
-        for write in register.writes:
-            if not isinstance(write.value, dict):
-                return None
-            for device, n in _seen_by(write.value).items():
-                seen[device] = max(n, seen.get(device, -1))
-        if any(n > seen.get(device, -1) for device, n in self.edit_clock.items()):
-            return None
-        at = register.latest.value.get("at")
-        return at if isinstance(at, str) else ""
+        return deleted_at(self.registers.get("deleted"), lambda: self.edit_clock)
 
     @property
     def conflicts(self) -> list[Conflict]:
@@ -311,23 +296,8 @@ class Thread:
             is_private=self.is_private,
             is_archived=self.is_archived,
             is_deleted=self.is_deleted,
+            has_conflicts=bool(self.conflicts),
         )
-
-
-def is_real_device(device: str) -> bool:
-    """Is this a person's machine, and not an importer (empty) or a copy met for the first time (`~…`)?"""
-    return bool(device) and not device.startswith("~")
-
-
-def _seen_by(deletion: Mapping[str, Any]) -> dict[str, int]:
-    """What a delete knew; whatever is no clock says nothing."""
-    seen = deletion.get("seen")
-    return {device: n for device, n in seen.items() if type(n) is int} if isinstance(seen, dict) else {}
-
-
-def _note_edit(edits: dict[str, int], device: str, n: int) -> None:
-    if is_real_device(device) and n > edits.get(device, -1):
-        edits[device] = n
 
 
 def _asked_about(register: Register) -> list[Write]:

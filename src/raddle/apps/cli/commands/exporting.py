@@ -10,7 +10,7 @@ import click
 
 from raddle.apps.cli import diagnostics, output, words
 from raddle.apps.cli.options import message_option, thread_argument, with_stores
-from raddle.model.errors import InvalidInput
+from raddle.model.errors import InvalidInput, NetworkError, TooManyRequests
 from raddle.wiring import Stores
 
 if TYPE_CHECKING:
@@ -105,15 +105,9 @@ def _export_native(
     stores: Stores, thread: Thread, kind: str, *, leaf: str | None, generation: int | None, path: str | None
 ) -> None:
     """An agent's own file, in pieces: a session may be larger than the memory."""
-    from raddle.wiring.native_export import (  # noqa: PLC0415
-        check_whole,
-        chunks_of,
-        folder_at,
-        native_session,
-        write_session,
-    )
+    from raddle.wiring.native_export import check_whole, chunks_of, folder_at, write_session  # noqa: PLC0415
 
-    session = native_session(stores, thread, kind, leaf=leaf, generation=generation)
+    session = _native_session(stores, thread, kind, leaf=leaf, generation=generation)
     folder = folder_at(path) if path is not None else None
     if path is None:
         check_whole(stores, session.main)
@@ -128,6 +122,30 @@ def _export_native(
         _say_written(write_pieces(Path(path), chunks_of(stores, session.main)), path)
     for line in _remarks(session, is_folder=folder is not None, is_newest=generation is None):
         diagnostics.say(line)
+
+
+def _native_session(
+    stores: Stores, thread: Thread, kind: str, *, leaf: str | None, generation: int | None
+) -> NativeSession:
+    """The session; where bytes of it are not here, once more with what the server has of them."""
+    from raddle.wiring.native_export import FORMS, MissingBytes, native_session  # noqa: PLC0415
+
+    try:
+        return native_session(stores, thread, kind, leaf=leaf, generation=generation)
+    except MissingBytes as missing:
+        from raddle.wiring.fetching import fetch_sources  # noqa: PLC0415  most exports fetch nothing
+
+        try:
+            fetched = fetch_sources(stores, thread, FORMS[kind].agent)
+        except (NetworkError, TooManyRequests) as error:
+            diagnostics.warn(f"the server was asked for the source bytes: {error.message}")
+            raise missing from error
+        if fetched is None:
+            raise
+    diagnostics.say(
+        f"fetched {words.size(fetched.size)} of source bytes from {fetched.server}; they are kept here"
+    )
+    return native_session(stores, thread, kind, leaf=leaf, generation=generation)
 
 
 def _remarks(session: NativeSession, *, is_folder: bool, is_newest: bool) -> Iterator[str]:

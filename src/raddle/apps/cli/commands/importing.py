@@ -63,7 +63,13 @@ def import_(
         )
     if dry_run:
         preview = look(stores, what, since=since)
-        output.json(preview) if json else _print_preview(preview, all_problems=all_problems)
+        if json:
+            output.json(
+                {"agents": preview.agents, "problems": preview.problems, "left_out": preview.left_out}
+            )
+        else:
+            _print_preview(preview, all_problems=all_problems)
+        _must_be_read(preview.unread)
         return
     if not may_import(stores, what, since=since, json=json):
         return
@@ -75,13 +81,13 @@ def import_(
         output.json(as_plain(report, seconds))
     else:
         print_report(report, seconds, all_problems=all_problems)
-    _must_be_read(report)
+    _must_be_read(report.unread)
 
 
-def _must_be_read(report: ImportReport) -> None:
+def _must_be_read(unread: Sequence[str]) -> None:
     """NotFound where nothing could be read from a path that was named: its problems are told already."""
-    if report.unread:
-        paths = ", ".join(words.short_path(path) for path in report.unread)
+    if unread:
+        paths = ", ".join(words.short_path(path) for path in unread)
         raise NotFound("session that can be read at", paths, "what was wrong there is told above")
 
 

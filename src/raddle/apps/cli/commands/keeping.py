@@ -14,6 +14,7 @@ from raddle.apps.cli.options import (
     thread_argument,
     with_stores,
 )
+from raddle.apps.cli.telling import tell
 from raddle.model.errors import InvalidInput
 from raddle.model.threads.thread import Thread
 from raddle.wiring import Stores
@@ -121,6 +122,7 @@ def private(stores: Stores, thread: str | None, off: bool, json: bool) -> None:
         return
     with stores.threads.edit(stores.resolve(thread)) as editor:
         editor.set_private(not off)
+    tell(stores, [editor.thread.id], still="" if off else "the server still has this thread")
     _answer(editor.thread, "no longer private" if off else "private: it stays on this machine", json=json)
     if off and editor.thread.visibility == "private":
         diagnostics.suggest("only you can see it, until you share it")

@@ -10,7 +10,7 @@ from raddle.apps.cli import diagnostics, output, words
 from raddle.apps.cli.options import AskingCommand, Words, as_json, as_json_lines, with_stores
 from raddle.apps.cli.shapes import listed
 from raddle.model.threads.summary import ThreadSummary, flags_of, folder_of
-from raddle.wiring import Stores
+from raddle.wiring import Stores, has_server
 
 _WIDE = 110
 """From so many columns on there is room to say which agent it was."""
@@ -58,15 +58,38 @@ def list_(
         # One more than is shown tells whether there are more.
         rows = _fitting(stores, " ".join(query), None if everything else limit + 1, with_archived=everything)
     shown = rows if everything else rows[:limit]
-    if jsonl:
-        output.json_lines(listed(row) for row in shown)
-    elif json:
-        output.json([listed(row) for row in shown])
+    if jsonl or json:
+        states = _states(stores, shown)
+        plain = (listed(row, states.get(row.id, "")) for row in shown)
+        if jsonl:
+            output.json_lines(plain)
+        else:
+            output.json(list(plain))
     else:
         output.page(table(stores, shown))
         _say_more(query, deleted=deleted, limit=limit, has_rows=bool(shown), has_more=len(rows) > len(shown))
+        _say_pending(stores)
     for hint in query_hints(stores, " ".join(query), has_hits=bool(shown)):
         diagnostics.note(hint)
+
+
+def _states(stores: Stores, rows: Sequence[ThreadSummary]) -> dict[str, str]:
+    """How each stands to the server; empty where there is none."""
+    if not has_server(stores):
+        return {}
+    from raddle.wiring.syncing import states  # noqa: PLC0415  most lists are of one machine
+
+    return {one.id: one.state for one in states(stores, rows)}
+
+
+def _say_pending(stores: Stores) -> None:
+    """Say how many threads the server lacks something of."""
+    if diagnostics.is_terminal() and has_server(stores):
+        from raddle.wiring.syncing import pending_count  # noqa: PLC0415
+
+        count = pending_count(stores)
+        if count:
+            diagnostics.suggest(f"{count:,} pending: `raddle sync` sends what the server lacks")
 
 
 def query_hints(stores: Stores, query: str, *, has_hits: bool) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from raddle.apps.cli.commands.listing import place_of, query_hints, titled
 from raddle.apps.cli.options import AskingCommand, Words, as_json, as_json_lines, with_stores
 from raddle.apps.cli.plain_json import encoded
 from raddle.apps.cli.shapes import answered, found
+from raddle.model.errors import NetworkError
 from raddle.wiring import Stores
 
 if TYPE_CHECKING:
@@ -68,6 +70,11 @@ _SAID_BY = {
     is_flag=True,
     help="The last word is still being typed: find what begins so.",
 )
+@click.option(
+    "--online",
+    is_flag=True,
+    help="Search on the server: what your other devices have, and what others show you.",
+)
 @as_json
 @as_json_lines
 @with_stores
@@ -77,12 +84,53 @@ def search(
     limit: int,
     cursor: str,
     as_you_type: bool,
+    online: bool,
     json: bool,
     jsonl: bool,
 ) -> None:
     """Print hits grouped by thread."""
     text = " ".join(query)
-    ask = functools.partial(stores.find, text, as_you_type=as_you_type)
+    with contextlib.ExitStack() as stack:
+        ask = _asker(stores, text, stack, as_you_type=as_you_type, online=online)
+        _answer(
+            stores, ask, text, limit=limit, cursor=cursor, as_you_type=as_you_type, json=json, jsonl=jsonl
+        )
+
+
+def _asker(
+    stores: Stores, text: str, stack: contextlib.ExitStack, *, as_you_type: bool, online: bool
+) -> Callable[..., SearchAnswer]:
+    """What answers `text`: this machine, or the server as long as it does; when it does not, that is said."""
+    local = functools.partial(stores.find, text, as_you_type=as_you_type)
+    if not online:
+        return local
+    from raddle.wiring.remote import open_remote  # noqa: PLC0415  the network is for who asks for it
+
+    remote = stack.enter_context(open_remote(stores))
+
+    def ask(*, limit: int, cursor: str = "") -> SearchAnswer:
+        try:
+            return remote.search(text, limit=limit, cursor=cursor, as_you_type=as_you_type)
+        except NetworkError as error:
+            if cursor:  # the page before was the server's: this machine's next would be another's
+                raise
+            diagnostics.warn(f"{error.message}: this is what this machine has")
+            return local(limit=limit)
+
+    return ask
+
+
+def _answer(
+    stores: Stores,
+    ask: Callable[..., SearchAnswer],
+    text: str,
+    *,
+    limit: int,
+    cursor: str,
+    as_you_type: bool,
+    json: bool,
+    jsonl: bool,
+) -> None:
     if jsonl:
         _stream(stores, ask, text, limit, cursor)
         return
@@ -180,8 +228,9 @@ def _scope(answer: SearchAnswer) -> str:
     """What was looked at, so that an empty answer from the wrong place shows that it is from the wrong place."""
     scope = answer.scope
     found, looked_at = (words.count(number, "thread") for number in (answer.total_threads, scope.threads))
+    where = "of this machine" if scope.store == "local" else "on the server"
     shown = f", {len(answer.hits)} shown" if len(answer.hits) < answer.total_threads else ""
-    said = f"{found} found{shown}; looked at {looked_at} of this machine"
+    said = f"{found} found{shown}; looked at {looked_at} {where}"
     if scope.filters:
         said += f" with {' '.join(scope.filters)}"
     notes = list(scope.notes)

@@ -17,8 +17,9 @@ from raddle.apps.cli.calling import how_to_call
 from raddle.apps.cli.commands.importing import as_plain, bring_in, print_report
 from raddle.apps.cli.first_import import is_first, may_import
 from raddle.apps.cli.options import as_json, warn_of_settings
-from raddle.config import AGENT_VARIABLES, FILE_NAME, SETTINGS, load_config
-from raddle.model.errors import StorageError
+from raddle.apps.cli.own_server import PORT, bring_up, has_server_parts
+from raddle.config import AGENT_VARIABLES, FILE_NAME, SETTINGS, Config, load_config
+from raddle.model.errors import NetworkError, NotSignedIn, StorageError
 from raddle.model.threads.summary import ThreadSummary
 from raddle.wiring import Stores, open_stores
 
@@ -33,19 +34,25 @@ class Try(NamedTuple):
 
 
 @click.command(
-    help="""Bring in the sessions of this machine's agents, and say what to try. Again brings in what is new.
+    help="""Bring in the sessions of this machine's agents, start a server of your own and the daemon in the background,
+    sync, and say what to try. Again brings in what is new; --stop ends both.
 
     --demo does it with made-up sessions, in a place apart from everything of yours, and prints the command that
     works there."""
 )
 @click.option("--demo", is_flag=True, help="With made-up sessions, apart from everything of yours.")
+@click.option("--stop", is_flag=True, help="End the server and the daemon in the background.")
+@click.option("--no-server", is_flag=True, help="Only import: start nothing.")
 @as_json
-def up(demo: bool, json: bool) -> None:
-    """Print the report of the import, and commands to try."""
+def up(demo: bool, stop: bool, no_server: bool, json: bool) -> None:
+    """Print the report of the import, the server's address, and commands to try."""
+    if stop:
+        _stop(_demo_config() if demo else load_config(), json=json)
+        return
     if not json:
         output.styled(words.style(f"raddle {__version__}", "bold"))
     if demo:
-        _demo(json=json)
+        _demo(json=json, with_server=not no_server and not load_config().is_offline)
         return
     with open_stores(report=diagnostics.found) as stores:
         warn_of_settings(stores)
@@ -54,7 +61,9 @@ def up(demo: bool, json: bool) -> None:
             return
         report = _bring_in(stores, json=json)
         called = how_to_call()
-        _conclude(stores, report, called.command, list(_worth_trying(stores)), json=json)
+        server = "" if no_server else _serve(stores, called.command, json=json)
+        tries = list(_worth_trying(stores))
+        _conclude(stores, report, called.command, tries, server=server, json=json)
         if json:
             return
         if called.advice:
@@ -84,20 +93,87 @@ def _bring_in(stores: Stores, *, json: bool) -> dict[str, Any]:
     return as_plain(report, seconds)
 
 
-def _demo(*, json: bool) -> None:
+def _stop(config: Config, *, json: bool) -> None:
+    """End what `up` started; print what was."""
+    from raddle.wiring.daemon import paths_of  # noqa: PLC0415
+    from raddle.wiring.daemon_state import status_of, stop_daemon  # noqa: PLC0415
+    from raddle.wiring.own_server import stop_own_server  # noqa: PLC0415
+
+    paths = paths_of(config)
+    daemon = stop_daemon(paths) if status_of(paths).is_running else None
+    server = stop_own_server(paths)
+    ended = [name for name, pid in (("the daemon", daemon), ("the server", server)) if pid]
+    output.answer(
+        json, {"daemon": daemon, "server": server}, f"ended {' and '.join(ended)}" if ended else "nothing ran"
+    )
+
+
+def _serve(stores: Stores, command: str, *, json: bool, port: int = PORT) -> str:
+    """Server, sign-in, sync and daemon; the server's address, empty where there is none to be had."""
+    if stores.config.is_offline:
+        return ""
+    if not _has_other_server(stores):
+        if not has_server_parts():
+            if not json:
+                diagnostics.suggest("for a server of your own: pip install 'raddle[server]'")
+            return ""
+        running = bring_up(stores, stores.config, port=port)
+        if running.is_new and not json:
+            output.line(f"made the account {running.owner} on your server")
+    from raddle.wiring.daemon import start_in_background  # noqa: PLC0415
+    from raddle.wiring.remote import server_of  # noqa: PLC0415
+    from raddle.wiring.syncing import syncing  # noqa: PLC0415
+
+    try:
+        with syncing(stores) as work, diagnostics.Counting("syncing") as bar:
+            plan = work.plan(anyway=True)
+            if plan.is_alarming:
+                diagnostics.warn(f"more would be deleted than kept: look, then `{command} sync`")
+            else:
+                done = work.carry_out(plan, progress=lambda step: bar.show(step.done, step.total))
+                if not json:
+                    output.line(
+                        f"synced: {words.count(done.pushed, 'thread')} sent, {done.pulled:,} taken in"
+                    )
+    except (NetworkError, NotSignedIn) as error:
+        diagnostics.warn(f"not synced: {error.message}; {error.hint}")
+    start_in_background(stores.config)
+    address = server_of(stores)
+    if not json:
+        output.line(f"your server: {address}  (ends with `{command} up --stop`)")
+    return address
+
+
+def _has_other_server(stores: Stores) -> bool:
+    """Is this machine set to a server, or signed in to one, that is not of this machine?"""
+    from raddle.wiring.remote import is_on_this_machine, server_of  # noqa: PLC0415
+
+    server = server_of(stores, is_needed=False)
+    return bool(stores.config.server) or (bool(server) and not is_on_this_machine(server))
+
+
+def _demo_places(base: Path) -> dict[str, str]:
+    return {f"RADDLE_{name.upper()}_DIR": str(base / name) for name in ("data", "config", "state", "cache")}
+
+
+def _demo_config() -> Config:
+    base = load_config().cache_dir / "demo"
+    return load_config({"HOME": str(base / "home"), **_demo_places(base)})
+
+
+def _demo(*, json: bool, with_server: bool) -> None:
     """A home of its own below the cache: nothing of the person's is read or written."""
     from raddle.apps.cli.demo_home import write_demo_home  # noqa: PLC0415
 
-    base = load_config().cache_dir / "demo"
+    own = load_config()
+    base = own.cache_dir / "demo"
     try:
         made = write_demo_home(base / "home", now=_now_of(base))
         places = {
             "HOME": str(base / "home"),
             "CLAUDE_CONFIG_DIR": str(made.claude_home),
-            **{
-                f"RADDLE_{name.upper()}_DIR": str(base / name)
-                for name in ("data", "config", "state", "cache")
-            },
+            **_demo_places(base),
+            **({"RADDLE_PG_BIN": str(own.pg_bin)} if own.pg_bin else {}),
         }
         command = _write_wrapper(base, places)
     except OSError as error:
@@ -107,7 +183,9 @@ def _demo(*, json: bool) -> None:
     with open_stores(load_config(places), report=diagnostics.found) as stores:
         report = _bring_in(stores, json=json)
         tries = [Try(search.query, search.shows) for search in made.searches]
-        _conclude(stores, report, words.short_path(str(command)), tries, json=json)
+        called = words.short_path(str(command))
+        server = _serve(stores, called, json=json, port=PORT + 1) if with_server else ""
+        _conclude(stores, report, called, tries, server=server, json=json)
     if not json:
         told = (
             f"this is the demo, in {words.short_path(str(base))}; `up` without it brings in your own sessions"
@@ -185,14 +263,17 @@ def _repositories(summaries: Iterable[ThreadSummary]) -> list[str]:
     return list(dict.fromkeys(names))[:3]
 
 
-def _conclude(stores: Stores, report: dict[str, Any], command: str, tries: list[Try], *, json: bool) -> None:
+def _conclude(
+    stores: Stores, report: dict[str, Any], command: str, tries: list[Try], *, server: str, json: bool
+) -> None:
     """Say what to try; with `json` the report with it."""
     newest = stores.listed(limit=1)
     commands = [f"{command} search {shlex.quote(one.query)}" for one in tries]
     if newest:
         commands += [f"{command} list", f"{command} show {stores.short_id(newest[0].id)}"]
     if json:
-        output.json({"import": report, "data_dir": os.fspath(stores.paths.data_dir), "try": commands})
+        data_dir = os.fspath(stores.paths.data_dir)
+        output.json({"import": report, "data_dir": data_dir, "server": server or None, "try": commands})
         return
     if not newest:
         output.line(f"nothing is here yet: `{command} import PATH` reads sessions that lie elsewhere,")

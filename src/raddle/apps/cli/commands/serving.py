@@ -1,0 +1,213 @@
+"""`raddle serve`: a sync server of one's own, and what its operator does besides."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from raddle.apps.cli import diagnostics, output
+from raddle.apps.cli.options import Words, as_json
+from raddle.config import Config, load_config
+from raddle.model.clock import system_clock
+from raddle.model.errors import InvalidInput, NotFound, UserError
+from raddle.model.ids import MonotonicIds
+
+_EXTRA = ("litestar", "uvicorn", "psycopg", "argon2")
+PORT = 7370
+
+
+@click.group(
+    invoke_without_command=True,
+    help="""Run a sync server, until it is told to end.
+
+    Its threads are in PostgreSQL: the one that RADDLE_DATABASE_URL names, else one that is started for it. On an empty
+    database a one-time link to the first account is printed.""",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option(
+    "--port",
+    default=PORT,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="The port; 0: any free one.",
+)
+@click.option(
+    "--workers", default=1, show_default=True, type=click.IntRange(1, 64), help="Processes that serve."
+)
+@click.option(
+    "--public-url", default="", metavar="URL", help="How people reach it, as https://raddle.example.org."
+)
+@click.option(
+    "--behind-proxy", is_flag=True, help="Believe X-Forwarded-For and -Proto, which a proxy writes."
+)
+@click.option("--in-background", is_flag=True, hidden=True)
+@click.pass_context
+def serve(
+    ctx: click.Context,
+    host: str,
+    port: int,
+    workers: int,
+    public_url: str,
+    behind_proxy: bool,
+    in_background: bool,
+) -> None:
+    """Serve, unless a subcommand was asked for. `in_background`: `raddle up` started it, and waits for its note."""
+    require_server()
+    if ctx.invoked_subcommand is not None:
+        return
+    import logging  # noqa: PLC0415  the help of other commands needs none of these
+
+    from raddle.server.http.web import WebSettings  # noqa: PLC0415
+    from raddle.server.serving import serve as run  # noqa: PLC0415
+
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    web = WebSettings(public_url=public_url, is_behind_proxy=behind_proxy)
+    config = load_config()
+    with contextlib.ExitStack() as stack:
+        ready = _in_background(config, stack) if in_background else _ready
+        run(config, host=host, port=port, workers=workers, web=web, ready=ready)
+
+
+def _in_background(config: Config, stack: contextlib.ExitStack) -> Callable[[str, str | None], None]:
+    """Be the server of `raddle up` until `stack` ends; what notes where it listens."""
+    from raddle.wiring.daemon import paths_of  # noqa: PLC0415
+    from raddle.wiring.own_server import being_own_server, note_address  # noqa: PLC0415
+
+    paths = paths_of(config)
+    stack.enter_context(being_own_server(paths))
+    return lambda address, _: note_address(paths, address)
+
+
+def _ready(address: str, setup: str | None) -> None:
+    if setup is not None:
+        diagnostics.say(f"no account yet: {setup} makes the first one (good for one day, once)")
+    diagnostics.say(f"listening on {address}")
+
+
+def require_server() -> None:
+    """UserError where what the server needs is not installed."""
+    if any(importlib.util.find_spec(name) is None for name in _EXTRA):
+        raise UserError("the server's parts are not installed", "install them: pip install 'raddle[server]'")
+
+
+@serve.group(help="Accounts of this server.")
+def user() -> None:
+    """Its subcommands do it."""
+
+
+@user.command(
+    help="Make an account. It signs in with a password (asked for, or with --password-stdin), or not at all."
+)
+@click.argument("name", type=Words())
+@click.option("--password-stdin", is_flag=True, help="Read the password from stdin.")
+@click.option("--admin", is_flag=True, help="May manage the server.")
+@as_json
+def add(name: str, password_stdin: bool, admin: bool, json: bool) -> None:
+    """Print the id."""
+    from raddle.server.accounts.users import create_user  # noqa: PLC0415
+
+    password = _password(password_stdin)
+
+    def make(connection: Any) -> str:
+        new_id = MonotonicIds(system_clock)
+        return str(create_user(connection, name, password, new_id=new_id, is_admin=admin))
+
+    made = _with_database(make)
+    output.answer(json, {"id": made, "name": name}, f"made the account {name}")
+
+
+@user.command(
+    help="Set NAME's password (asked for, or with --password-stdin), with which it signs in on the web pages."
+)
+@click.argument("name", type=Words())
+@click.option("--password-stdin", is_flag=True, help="Read the password from stdin.")
+@as_json
+def password(name: str, password_stdin: bool, json: bool) -> None:
+    """Print what was done."""
+    from raddle.server.accounts.users import find_user, set_password  # noqa: PLC0415
+
+    given = _password(password_stdin)
+    if given is None:
+        raise InvalidInput("nobody is here to type a password", "give it with --password-stdin")
+
+    def give(connection: Any) -> None:
+        person = find_user(connection, name)
+        if person is None:
+            raise NotFound("account", name, f"`raddle serve user add {name}` makes it")
+        set_password(connection, person, given)
+
+    _with_database(give)
+    output.answer(json, {"name": name}, f"set the password of {name}")
+
+
+@serve.command(help="Print a new token of NAME's once, for a program. `raddle devices` lists and revokes it.")
+@click.argument("name", type=Words())
+@click.option("--device", default="a program", show_default=True, help="What it is listed as.")
+@as_json
+def token(name: str, device: str, json: bool) -> None:
+    """Print the token."""
+    from raddle.model.protocol.signing_in import THREADS  # noqa: PLC0415
+    from raddle.server.accounts.devices import mint  # noqa: PLC0415
+    from raddle.server.accounts.users import find_user  # noqa: PLC0415
+
+    def make(connection: Any) -> str:
+        person = find_user(connection, name)
+        if person is None:
+            raise NotFound("account", name, f"`raddle serve user add {name}` makes it")
+        return mint(connection, person, device, [THREADS], new_id=MonotonicIds(system_clock))
+
+    made = _with_database(make)
+    output.answer(json, {"token": made}, made)
+
+
+@serve.command(
+    help="Bring the database to the form that this raddle needs; a server does it by itself at its start."
+)
+@click.option(
+    "--finish", is_flag=True, help="Also take away what only older servers use: none may be running."
+)
+@as_json
+def migrate(finish: bool, json: bool) -> None:
+    """Print what was applied."""
+    from raddle.server.tables.migrating import migrate as bring  # noqa: PLC0415
+
+    done = _with_database(lambda connection: bring(connection, finish=finish))
+    output.answer(json, {"applied": done}, "\n".join(done) or "nothing to do")
+
+
+@serve.command(
+    "restored",
+    help="""Say that this database was put back to a backup, with all servers down: devices then send again what it
+    lost. A restore into another cluster is noticed without this.""",
+)
+@as_json
+def restored(json: bool) -> None:
+    """Begin another epoch."""
+    from raddle.server.threads.feed import begin_epoch  # noqa: PLC0415
+
+    epoch = _with_database(lambda connection: begin_epoch(connection, MonotonicIds(system_clock)))
+    output.answer(json, {"hub_epoch": epoch}, "every device will compare all its threads at its next sync")
+
+
+def _with_database(step: Any) -> Any:
+    from raddle.server.serving import database_of  # noqa: PLC0415
+    from raddle.server.tables.database import connect  # noqa: PLC0415
+
+    with database_of(load_config()) as url, connect(url) as connection:
+        return step(connection)
+
+
+def _password(from_stdin: bool) -> str | None:
+    if from_stdin:
+        text = output.text_of_stdin()
+        if not text:
+            raise InvalidInput("stdin holds no password", "give it as one line")
+        return text
+    if not sys.stdin.isatty():
+        return None
+    return str(click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True))

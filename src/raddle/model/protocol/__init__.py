@@ -1,0 +1,1 @@
+"""The words that a device and a hub exchange."""

@@ -1,0 +1,1 @@
+"""Who asks: people, the devices they signed in with, and what each may do."""

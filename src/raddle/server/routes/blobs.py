@@ -1,0 +1,170 @@
+"""Blobs over HTTP, in pieces both ways: no request holds a whole one in memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import anyio.to_thread
+from litestar import Request, Response, get, head, put
+from litestar.di import NamedDependency
+from litestar.params import FromPath
+from litestar.response import Stream
+
+from raddle.model.errors import InvalidInput, TooLarge
+from raddle.server.accounts.callers import Caller
+from raddle.server.blobs.uploads import note_upload, parse_sha256, size_for
+from raddle.server.http.described import BYTES, NOT_THERE, Says, operation
+from raddle.server.http.problems import problem, problem_response
+from raddle.server.hub import Hub
+
+MOST_BLOB_BYTES = 4 << 30
+_PIECE = 1 << 20
+_COMPRESSED_AT_MOST = 64 << 20
+"""Larger ones lie plain, so that a range of one is not unpacked from its beginning."""
+_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})\Z")
+_Request = Request[Any, Any, Any]
+_Hub = NamedDependency[Hub]
+_Caller = NamedDependency[Caller]
+_Visitor = NamedDependency[Caller | None]
+
+
+@put(
+    "/api/blobs/{sha256:str}",
+    status_code=204,
+    request_max_body_size=None,
+    operation_class=operation({204: Says("They are kept.")}, takes="Bytes", kinds=(BYTES,)),
+)
+async def put_blob(sha256: FromPath[str], request: _Request, hub: _Hub, caller: _Caller) -> None:
+    """Keep bytes under their SHA-256; what they are not is refused, and nothing of it is kept."""
+    name = parse_sha256(sha256)
+    length = _length_of(request)
+    may_compress = length <= _COMPRESSED_AT_MOST
+    writer = await anyio.to_thread.run_sync(lambda: hub.blobs.writer(compress=may_compress))
+    received = 0
+    try:
+        async for piece in _in_large_pieces(request.stream()):
+            received += len(piece)
+            if received > length:
+                raise TooLarge("the body is longer than its Content-Length")
+            await anyio.to_thread.run_sync(writer.write, piece)
+        if received != length:
+            raise InvalidInput("the body is shorter than its Content-Length", "send it again")
+        if writer.sha256() != name:
+            raise InvalidInput(
+                "sha256: the bytes are others than the URL says", "send what it is the hash of"
+            )
+        await anyio.to_thread.run_sync(writer.finish)
+    finally:
+        await anyio.to_thread.run_sync(writer.discard)
+    await anyio.to_thread.run_sync(_note, hub, caller, name, received)
+
+
+@head(
+    "/api/blobs/{sha256:str}",
+    sync_to_thread=True,
+    operation_class=operation(
+        {200: Says("It is here; X-Blob-Size says how long."), 404: Says("Not for me.")}, is_open=True
+    ),
+)
+def look_for_blob(sha256: FromPath[str], hub: _Hub, visitor: _Visitor) -> Response[None]:
+    """Is it here for me, and how long?"""
+    size = _size(hub, visitor, parse_sha256(sha256))
+    return Response(None, status_code=200, headers={**_HEADERS, "X-Blob-Size": str(size)})
+
+
+@get(
+    "/api/blobs/{sha256:str}",
+    sync_to_thread=True,
+    operation_class=operation(
+        {
+            200: Says("All of it.", "Bytes", BYTES),
+            206: Says("The range that was asked for.", "Bytes", BYTES),
+            404: NOT_THERE,
+        },
+        is_open=True,
+    ),
+)
+def get_blob(
+    sha256: FromPath[str],
+    request: _Request,
+    hub: _Hub,
+    visitor: _Visitor,
+) -> Stream | Response[bytes]:
+    """The bytes, or a range of them."""
+    name = parse_sha256(sha256)
+    size = _size(hub, visitor, name)
+    wanted = _range_of(request.headers.get("range", ""), size)
+    if wanted is None:
+        return Stream(
+            hub.blobs.chunks(name), headers={**_HEADERS, "Content-Length": str(size)}, media_type=_BYTES
+        )
+    start, end = wanted
+    if start >= end:
+        plain = problem(416, "range_not_satisfiable", f"it is {size} bytes long")
+        return problem_response(416, plain, {"Content-Range": f"bytes */{size}"})
+    headers = {
+        **_HEADERS,
+        "Content-Length": str(end - start),
+        "Content-Range": f"bytes {start}-{end - 1}/{size}",
+    }
+    return Stream(hub.blobs.range(name, start, end), status_code=206, headers=headers, media_type=_BYTES)
+
+
+_BYTES = "application/octet-stream"
+_HEADERS = {
+    "Accept-Ranges": "bytes",
+    "Cache-Control": "private, max-age=31536000, immutable",
+    "Content-Disposition": "attachment",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+def _size(hub: Hub, visitor: Caller | None, sha256: str) -> int:
+    with hub.database.connection() as connection:
+        return size_for(connection, visitor, sha256)
+
+
+def _note(hub: Hub, caller: Caller, sha256: str, size: int) -> None:
+    with hub.database.connection() as connection:
+        note_upload(connection, caller.space, sha256, size)
+
+
+def _length_of(request: _Request) -> int:
+    text = request.headers.get("content-length", "")
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise InvalidInput("content-encoding: blobs are sent as they are", "leave it out")
+    if not text.isascii() or not text.isdigit():
+        raise InvalidInput("content-length: it is missing", "say how many bytes will come")
+    if int(text) > MOST_BLOB_BYTES:
+        raise TooLarge(f"the blob is larger than {MOST_BLOB_BYTES} bytes")
+    return int(text)
+
+
+async def _in_large_pieces(stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """So that a worker thread is called once a mebibyte, not once a packet."""
+    waiting: list[bytes] = []
+    size = 0
+    async for piece in stream:
+        waiting.append(piece)
+        size += len(piece)
+        if size >= _PIECE:
+            yield b"".join(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield b"".join(waiting)
+
+
+def _range_of(header: str, size: int) -> tuple[int, int] | None:
+    """(Start, end) of a single range; None where there is none that is understood, and all is sent."""
+    found = _RANGE.match(header.strip())
+    if found is None or found.groups() == ("", ""):
+        return None
+    first, last = found.groups()
+    if not first:
+        return max(size - int(last), 0), size
+    return int(first), min(int(last) + 1, size) if last else size
+
+
+HANDLERS = [put_blob, look_for_blob, get_blob]

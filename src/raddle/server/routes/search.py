@@ -1,0 +1,85 @@
+"""Search and list over HTTP: the same language and the same answer as `raddle search` gives on a device."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from litestar import Response, get
+from litestar.di import NamedDependency
+from litestar.params import FromQuery, QueryParameter
+
+from raddle.server.accounts.callers import Caller
+from raddle.server.http.described import Says, operation
+from raddle.server.hub import Hub
+from raddle.server.routes.json_bodies import json_response
+from raddle.server.search.answers import listed, search
+from raddle.server.search.reading import Reader
+from raddle.server.search.waiting import take_in, waiting_in
+
+_Hub = NamedDependency[Hub]
+_Caller = NamedDependency[Caller]
+_Query = Annotated[str, QueryParameter(max_length=20_000)]
+_Cursor = Annotated[str, QueryParameter(max_length=4_000)]
+_Limit = Annotated[int, QueryParameter(ge=1, le=200)]
+_PATIENCE_SECONDS = 0.5
+_Name = Annotated[str, QueryParameter(max_length=500)]
+
+
+@get(
+    "/api/threads/search",
+    sync_to_thread=True,
+    operation_class=operation({200: Says("What was found.", "SearchAnswer")}),
+)
+def search_threads(
+    hub: _Hub,
+    caller: _Caller,
+    q: _Query = "",
+    limit: _Limit = 20,
+    cursor: _Cursor = "",
+    as_you_type: FromQuery[bool] = False,
+) -> Response[bytes]:
+    """Threads with a message that hits, best first, in the spaces that I am a member of."""
+    with hub.database.connection() as connection:
+        take_in(connection, caller.spaces, seconds=_PATIENCE_SECONDS)
+        answer = search(
+            connection,
+            _reader(caller),
+            q,
+            now=hub.clock(),
+            limit=limit,
+            cursor=cursor,
+            as_you_type=as_you_type,
+        )
+        scope = msgspec.structs.replace(answer.scope, pending=waiting_in(connection, caller.spaces))
+    return json_response(msgspec.to_builtins(msgspec.structs.replace(answer, scope=scope)))
+
+
+@get(
+    "/api/threads",
+    sync_to_thread=True,
+    operation_class=operation({200: Says("A page of them.", "ThreadList")}),
+)
+def list_threads(
+    hub: _Hub,
+    caller: _Caller,
+    limit: _Limit = 50,
+    cursor: _Cursor = "",
+    repo: _Name = "",
+    branch: _Name = "",
+    tag: _Name = "",
+    agent: _Name = "",
+) -> Response[bytes]:
+    """Threads of my spaces, the newest activity first; the filters are those of search."""
+    given: dict[str, Any] = {"repo": repo, "branch": branch, "tag": tag, "agent": agent}
+    query = " ".join(f'{key}:"{value.replace(chr(34), " ")}"' for key, value in given.items() if value)
+    with hub.database.connection() as connection:
+        page = listed(connection, _reader(caller), query or None, now=hub.clock(), limit=limit, cursor=cursor)
+    return json_response({"threads": msgspec.to_builtins(page.threads), "cursor": page.cursor})
+
+
+def _reader(caller: Caller) -> Reader:
+    return Reader(caller.user, caller.spaces)
+
+
+HANDLERS = [search_threads, list_threads]

@@ -8,6 +8,7 @@ own, so that a test can take one away and see what breaks.
 from __future__ import annotations
 
 from collections.abc import Mapping
+
 from raddle.model.protocol.hub import Answer, Pushed
 from raddle.model.threads.delta import Delta
 from raddle.model.threads.message import Message

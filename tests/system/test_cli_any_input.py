@@ -31,10 +31,12 @@ TEXTS = st.one_of(
 LEFT_OUT = {
     "up": "it imports: the law of the importers covers any input there",
     "import": "the same",
+    "serve": "it starts a server, which goes on until it is told to end",
+    "daemon": "it goes on until it is told to end",
     "completion": "it has one argument with three values",
 }
 WRITES_ELSEWHERE = {"--output"}
-CODES = {0, 2, 3, 4, 5, 6}
+CODES = {0, 2, 3, 4, 5, 6, 7}
 
 
 class Place:

@@ -223,7 +223,7 @@ def test_completion_in_bash_knows_commands_options_and_threads(thread: str, tmp_
         printf '%s ' "${COMPREPLY[@]}"; echo
     }
     complete -p raddle >/dev/null || exit 9
-    complete_it raddle se
+    complete_it raddle sea
     complete_it raddle list --js
     complete_it raddle show ""
     """

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 from psycopg import Connection
 
-from raddle.server.blobs.uploads import forget_unnamed
+from raddle.server.blobs.uploads import forget, unnamed
 from raddle.server.rows import unpacked
 from tests.builders_claude_code import ClaudeSession, a_short_session
 from tests.builders_daemon import called
@@ -159,7 +159,8 @@ def test_words_that_were_taken_back_and_purged_are_nowhere_on_the_server(
     assert not world.holds("kohlrabi")
     assert world.rows("SELECT * FROM thread_sources") == []
     assert world.rows("SELECT * FROM thread_blobs") == []
-    assert forget_unnamed(world.connection, older_than_seconds=0)[0] == 1
+    (left,) = unnamed(world.connection, older_than_seconds=0)
+    assert forget(world.connection, left, older_than_seconds=0)
 
 
 def test_an_export_fetches_what_is_not_here_once_and_says_so(world: World) -> None:

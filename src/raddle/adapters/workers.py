@@ -39,6 +39,15 @@ _ANSWERS_AT_HAND = 4
 """How many answers of a worker may wait for the parent before the worker does."""
 
 
+_never_forks = threading.Event()
+
+
+def never_fork() -> None:
+    """Start workers anew instead, in this process from now on: for one whose other threads hold locks, which a fork
+    would inherit and wait for for ever."""
+    _never_forks.set()
+
+
 def answers(work: Work, tasks: Iterable[bytes], *, processes: int) -> Generator[bytes, None, None]:
     """The answers of all tasks, in the order they arrive; an answer is never empty. Tasks are given out in order.
 
@@ -48,8 +57,7 @@ def answers(work: Work, tasks: Iterable[bytes], *, processes: int) -> Generator[
     if not processes:
         yield from _here(work, tasks)
         return
-    # A fork of a process with other threads may inherit a lock that one of them holds, and wait for it for ever.
-    forks = sys.platform == "linux" and threading.active_count() == 1
+    forks = sys.platform == "linux" and not _never_forks.is_set()
     context = multiprocessing.get_context("fork") if forks else multiprocessing.get_context("spawn")
     waiting = iter(tasks)
     workers: dict[Connection, BaseProcess] = {}

@@ -12,7 +12,7 @@ import psycopg
 
 from raddle.model.errors import RaddleError
 from raddle.server.accounts.pruning import prune
-from raddle.server.blobs.uploads import forget_unnamed
+from raddle.server.blobs.uploads import forget, holding, unnamed
 from raddle.server.hub import Hub
 from raddle.server.search.waiting import oldest_wait, take_in
 from raddle.server.threads.purging import purge_deleted
@@ -23,7 +23,7 @@ _UNNAMED_SECONDS = 86_400.0
 """So long a device has between giving a blob and the push that names it."""
 _EVERY_SECONDS = 600.0
 _LOOK_UP_SECONDS = 10.0
-_QUIET_SECONDS, _PATIENCE_SECONDS, _TURN_SECONDS = 0.3, 20.0, 0.5
+_QUIET_SECONDS, _PATIENCE_SECONDS, _TURN_BATCHES = 0.3, 20.0, 4
 
 
 class Jobs:
@@ -50,18 +50,22 @@ class Jobs:
                 _LOG.warning("the jobs stopped: %s", type(error).__name__)
 
 
-def run_once(hub: Hub, *, kept_deleted_seconds: float = KEPT_DELETED_SECONDS) -> None:
+def run_once(
+    hub: Hub,
+    *,
+    kept_deleted_seconds: float = KEPT_DELETED_SECONDS,
+    unnamed_seconds: float = _UNNAMED_SECONDS,
+) -> None:
     """All that is due now."""
     with hub.database.connection() as connection:
         while purge_deleted(connection, hub.index, older_than_seconds=kept_deleted_seconds):
             pass
         prune(connection)
-        while True:
-            count, unused = forget_unnamed(connection, older_than_seconds=_UNNAMED_SECONDS)
-            for sha256 in unused:
-                hub.blobs.delete(sha256)
-            if not count:
-                break
+        for one in unnamed(connection, older_than_seconds=unnamed_seconds):
+            sha256 = one.sha256.hex()
+            with holding(connection, sha256):
+                if forget(connection, one, older_than_seconds=unnamed_seconds):
+                    hub.blobs.delete(sha256)
     hub.blobs.sweep()
 
 
@@ -106,6 +110,6 @@ class Indexing:
                     pause = _QUIET_SECONDS / 2
                 else:
                     pause = (
-                        0.0 if take_in(connection, seconds=_TURN_SECONDS) else 1.0
+                        0.0 if take_in(connection, batches=_TURN_BATCHES) else 1.0
                     )  # others have all of it in hand
             self._stopped.wait(pause)

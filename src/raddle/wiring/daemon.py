@@ -16,6 +16,7 @@ from raddle.adapters.files import make_folder
 from raddle.adapters.folder_watch import NoFileEvents, Stop, changes_below
 from raddle.adapters.paths import Paths
 from raddle.adapters.programs import clean_environment, start_child
+from raddle.adapters.workers import never_fork
 from raddle.config import Config
 from raddle.model.errors import StorageError
 from raddle.model.ids import is_thread_id
@@ -35,6 +36,11 @@ class Ground(NamedTuple):
 
     settings: tuple[Identity, ...]
     data: Identity
+
+
+def start_workers_anew() -> None:
+    """Imports of this process use workers that share nothing with its other threads."""
+    never_fork()
 
 
 def paths_of(config: Config) -> Paths:

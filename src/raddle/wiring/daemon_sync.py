@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from raddle.adapters.local_store.hub_bases import HubBases
 from raddle.adapters.local_store.thread_marks import ThreadMarks
-from raddle.model.errors import ConflictError, RaddleError
+from raddle.model.errors import ConflictError
 from raddle.model.protocol.hub import GONE, Changes
 from raddle.wiring import Stores
 from raddle.wiring.remote import open_remote, server_of
@@ -63,16 +63,6 @@ class LiveFeed(Protocol):
 
     def close(self) -> None:
         """End it, also while another thread waits for the next page."""
-
-
-def load_client(stores: Stores) -> None:
-    """Load what asks a server, where one is known: from the main thread, before others run beside it.
-
-    A worker process that is forked while another thread is in an import would wait for that import for ever.
-    """
-    with contextlib.suppress(RaddleError):  # said where it is asked
-        if not stores.config.is_offline and server_of(stores, is_needed=False):
-            import raddle.adapters.remote.http_hub  # noqa: F401, PLC0415
 
 
 class DaemonSync:

@@ -27,9 +27,9 @@ from raddle.config import Config, load_config
 from raddle.model.clock import system_clock
 from raddle.model.errors import RaddleError, StorageError
 from raddle.wiring import Stores
-from raddle.wiring.daemon import Ground, ground_of, paths_of, watch_threads
+from raddle.wiring.daemon import Ground, ground_of, paths_of, start_workers_anew, watch_threads
 from raddle.wiring.daemon_state import DaemonLog, DaemonState, only_daemon, save_state
-from raddle.wiring.daemon_sync import DaemonSync, load_client
+from raddle.wiring.daemon_sync import DaemonSync
 from raddle.wiring.remote import server_of
 from raddle.wiring.watching import watch_sessions
 
@@ -163,7 +163,7 @@ class _Daemon:
             return
         self._board.works("settings")
         with Stores(config, report=self._report) as stores:
-            load_client(stores)
+            start_workers_anew()
             with self._syncing(config, standing):
                 self._import(stores, standing)
 
@@ -233,6 +233,8 @@ class _Daemon:
         self._say(_what_it_does(server, is_offline=stores.config.is_offline))
         if not server:
             self._board.change(pending=None)
+            while not standing.is_set():  # a sign-in, or another setting, begins all of this anew
+                self._stop.wait(_LOOK_SECONDS)
             return
         work = DaemonSync(stores)
         listener = Listener(work.feed, self._board, seconds=time.monotonic, draw=_draw)

@@ -21,14 +21,24 @@ WHERE b.sha256 = %(sha256)s AND (
   )
 )
 
+-- name: hold
+SELECT pg_advisory_lock(%(lock)s, hashtext(%(sha256)s))
+
+-- name: let_go
+SELECT pg_advisory_unlock(%(lock)s, hashtext(%(sha256)s))
+
 -- name: unnamed
 SELECT u.space_id, u.sha256 FROM uploads AS u
 WHERE u.uploaded_at < now() - make_interval(secs => %(seconds)s)
   AND NOT EXISTS (SELECT FROM thread_blobs AS n WHERE n.space_id = u.space_id AND n.sha256 = u.sha256)
-LIMIT 200 FOR UPDATE SKIP LOCKED
+ORDER BY u.uploaded_at LIMIT 200
 
 -- name: forget_upload
-DELETE FROM uploads WHERE space_id = %(space)s AND sha256 = %(sha256)s
+DELETE FROM uploads AS u
+WHERE u.space_id = %(space)s AND u.sha256 = %(sha256)s
+  AND u.uploaded_at < now() - make_interval(secs => %(seconds)s)
+  AND NOT EXISTS (SELECT FROM thread_blobs AS n WHERE n.space_id = u.space_id AND n.sha256 = u.sha256)
+RETURNING u.sha256
 
 -- name: unused
 DELETE FROM blobs AS b

@@ -7,6 +7,8 @@ where its own space has given the bytes, and who has not is told nothing, not ev
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 from uuid import UUID
 
@@ -18,6 +20,8 @@ from raddle.server.accounts.callers import Caller
 from raddle.server.tables.queries import queries
 
 SQL = queries("raddle.server.blobs", "blobs.sql")
+_LOCK = 7_233_538
+"""Of the advisory locks of a database, with a blob: who gives it, or lets go of it."""
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 
 
@@ -49,16 +53,31 @@ def size_for(connection: Connection, caller: Caller | None, sha256: str) -> int:
     return int(found[0])
 
 
-def forget_unnamed(connection: Connection, *, older_than_seconds: float) -> tuple[int, list[str]]:
-    """Let go of uploads that no thread names; (how many there were, the hashes that no space has any more).
+@contextmanager
+def holding(connection: Connection, sha256: str) -> Iterator[None]:
+    """Keep everybody else from giving or letting go of these bytes for the length of the block."""
+    values = {"lock": _LOCK, "sha256": sha256}
+    connection.execute(SQL["hold"], values)
+    try:
+        yield
+    finally:
+        connection.execute(SQL["let_go"], values)
 
-    The rows go before the bytes: bytes without a row are found by a sweep, a row without bytes would be a lie.
+
+def unnamed(connection: Connection, *, older_than_seconds: float) -> list[Unnamed]:
+    """Up to 200 uploads of so long ago that no thread names."""
+    rows = connection.execute(SQL["unnamed"], {"seconds": older_than_seconds})
+    return [Unnamed(space, bytes(sha256)) for space, sha256 in rows]
+
+
+def forget(connection: Connection, one: Unnamed, *, older_than_seconds: float) -> bool:
+    """Let go of an upload, if still no thread names it; does no space have these bytes any more?
+
+    The caller holds them, and removes the bytes before it lets go: the row goes first, for bytes without a row are
+    found by a sweep, and a row without bytes would be a lie.
     """
+    values = {"space": one.space, "sha256": one.sha256, "seconds": older_than_seconds}
     with connection.transaction():
-        rows = connection.execute(SQL["unnamed"], {"seconds": older_than_seconds}).fetchall()
-        gone = []
-        for space, sha256 in rows:
-            connection.execute(SQL["forget_upload"], {"space": space, "sha256": sha256})
-            if connection.execute(SQL["unused"], {"sha256": sha256}).fetchone() is not None:
-                gone.append(bytes(sha256).hex())
-        return len(rows), gone
+        if connection.execute(SQL["forget_upload"], values).fetchone() is None:
+            return False
+        return connection.execute(SQL["unused"], values).fetchone() is not None

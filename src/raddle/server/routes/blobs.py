@@ -14,7 +14,8 @@ from litestar.response import Stream
 
 from raddle.model.errors import InvalidInput, TooLarge
 from raddle.server.accounts.callers import Caller
-from raddle.server.blobs.uploads import note_upload, parse_sha256, size_for
+from raddle.server.blobs.keeping import NewBlob
+from raddle.server.blobs.uploads import holding, note_upload, parse_sha256, size_for
 from raddle.server.http.described import BYTES, NOT_THERE, Says, operation
 from raddle.server.http.problems import problem, problem_response
 from raddle.server.hub import Hub
@@ -55,10 +56,9 @@ async def put_blob(sha256: FromPath[str], request: _Request, hub: _Hub, caller: 
             raise InvalidInput(
                 "sha256: the bytes are others than the URL says", "send what it is the hash of"
             )
-        await anyio.to_thread.run_sync(writer.finish)
+        await anyio.to_thread.run_sync(_keep, hub, caller, writer, received)
     finally:
         await anyio.to_thread.run_sync(writer.discard)
-    await anyio.to_thread.run_sync(_note, hub, caller, name, received)
 
 
 @head(
@@ -126,9 +126,11 @@ def _size(hub: Hub, visitor: Caller | None, sha256: str) -> int:
         return size_for(connection, visitor, sha256)
 
 
-def _note(hub: Hub, caller: Caller, sha256: str, size: int) -> None:
-    with hub.database.connection() as connection:
-        note_upload(connection, caller.space, sha256, size)
+def _keep(hub: Hub, caller: Caller, writer: NewBlob, size: int) -> None:
+    """Bytes, then row; and no job that lets go of the same bytes between the two."""
+    with hub.database.connection() as connection, holding(connection, writer.sha256()):
+        name = writer.finish()
+        note_upload(connection, caller.space, name, size)
 
 
 def _length_of(request: _Request) -> int:

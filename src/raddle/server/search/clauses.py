@@ -82,6 +82,8 @@ class Clause(NamedTuple):
 
 def grouped(covering: Sequence[frozenset[int]]) -> Groups:
     """Threads by the terms that their headers have. `covering`: for each term the threads whose header has it."""
+    if len(covering) == 1:  # which may be all threads
+        return {frozenset({0}): set(covering[0])} if covering[0] else {}
     groups: Groups = {}
     for thread in frozenset().union(*covering):
         covered = frozenset(at for at, threads in enumerate(covering) if thread in threads)

@@ -201,7 +201,7 @@ class Lookup:
                 self._with_a_row,
                 *self._in_blocks.values(),
             ):  # each has a row, as costs little to know
-                found.update((thread, known[thread]) for thread in wanted.intersection(known))
+                found |= {thread: known[thread] for thread in wanted.intersection(known)}
             wanted = wanted.difference(found)
         return found | self.tables.within(bounds, wanted) if wanted is None or wanted else found
 
@@ -218,7 +218,7 @@ class Lookup:
             places = [place for place in newest if place[1] not in never]
             if walked := self._walker.densely(clause, bounds, places, is_part=is_part):
                 return self._noted(walked, bounds, is_all=self._after is None)
-        if is_of_any and wanted is None and not self.tables.has_parts:
+        if is_of_any and wanted is None and len(never) <= walking.FEW_THREADS and not self.tables.has_parts:
             return self._counted(clause, never)
         threads = self._with_words(clause, bounds)
         if is_of_any:

@@ -32,7 +32,7 @@ from raddle.server.search.walking import Rows
 
 SCORED = 1_000
 """So many hits, of the newest threads, are ranked,"""
-MOST_ASKED = 96
+MOST_ASKED = 64
 """and no more threads than these whose hits have to be asked for."""
 _DAY = 86_400_000_000
 _FRESHNESS = 0.5

@@ -23,7 +23,7 @@ SQL = queries("raddle.server.search", "waiting.sql")
 CHANNEL = "raddle_words"
 _LOCK = 7_233_537
 """Of the advisory locks of a database, with a thread: who puts its messages into the index."""
-_BATCH_BYTES = 4 << 20
+_BATCH_BYTES, _HURRIED_BYTES = 4 << 20, 256 << 10
 
 
 class WaitingIndex:
@@ -61,13 +61,18 @@ def take_in(
     spaces: Sequence[UUID] | None = None,
     *,
     seconds: float | None = None,
+    batches: int | None = None,
     index: ServerIndex | None = None,
 ) -> int:
-    """Put into the index what waits (of these spaces), for so long at most; how many batches that were."""
+    """Put into the index what waits (of these spaces); how many batches that were.
+
+    With `seconds` no longer than about that: then what is too much for it is left to who has time. `batches`: so many
+    at most.
+    """
     ends = None if seconds is None else time.monotonic() + seconds
     count = 0
-    while ends is None or time.monotonic() < ends:
-        if not _take_one(connection, spaces, index or ServerIndex()):
+    while (ends is None or time.monotonic() < ends) and (batches is None or count < batches):
+        if not _take_one(connection, spaces, index or ServerIndex(), is_hurried=seconds is not None):
             break
         count += 1
     return count
@@ -85,7 +90,9 @@ def oldest_wait(connection: Connection) -> float:
     return -1.0 if found is None else float(found[0])
 
 
-def _take_one(connection: Connection, spaces: Sequence[UUID] | None, index: ServerIndex) -> bool:
+def _take_one(
+    connection: Connection, spaces: Sequence[UUID] | None, index: ServerIndex, *, is_hurried: bool
+) -> bool:
     """One batch of one thread that nobody else has in hand; False where there is none."""
     wanted = None if spaces is None else list(spaces)
     with connection.transaction():
@@ -103,9 +110,11 @@ def _take_one(connection: Connection, spaces: Sequence[UUID] | None, index: Serv
             "thread_id": thread_id,
             "since": since,
             "version": version,
-            "limit": _BATCH_BYTES,
+            "limit": _HURRIED_BYTES if is_hurried else _BATCH_BYTES,
         }
         fitting, least = connection.execute(SQL["page_end"], where).fetchone() or (None, None)
+        if is_hurried and fitting is None and least is not None:
+            return False
         end = fitting or least or version
         bodies = connection.execute(SQL["messages_between"], {**where, "version": end}, binary=True)
         messages = [rows.message_of(body) for (body,) in bodies]

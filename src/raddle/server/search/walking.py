@@ -20,19 +20,19 @@ ROWS_AT_ONCE = 1_200
 """So many rows, of the newest threads: all that is ranked, and one thread more."""
 THREADS_A_STEP = 32
 ENOUGH_HITS = 1_000
-ENOUGH_THREADS = 80
+ENOUGH_THREADS = 60
 MOST_STEPS = 8
 """Steps towards enough; who asks for words that stand together that rarely can have all of them."""
 NEWEST = MOST_STEPS * THREADS_A_STEP
 SOON_DONE = 4 * THREADS_A_STEP
 """Threads that are looked at to the last, as they are named."""
-ENOUGH_FITTING = 40
+ENOUGH_FITTING = 30
 """Threads found, where rows have to be looked into."""
-MOST_LOOKED_INTO = 2_000
+MOST_LOOKED_INTO = 1_200
 """Rows whose streams are looked into for words side by side, newest threads first."""
 MOST_READ = 500
 """Messages that are read for the same, where streams cannot say it."""
-MOST_STEPS_LOOKING = 12
+MOST_STEPS_LOOKING = 8
 ROWS_A_STEP = 512
 
 Place = tuple[int, int]
@@ -99,7 +99,7 @@ class Walker:
 
         `threads`: the newest; `is_part`: there are more. None where not enough fit.
         """
-        probed = threads[: THREADS_A_STEP // 2]
+        probed = threads[: max(THREADS_A_STEP // 4, 1)]
         if 2 * len(self._rows_of(clause, bounds, probed)) <= len(probed):
             return None
         if not clause.is_plain:

@@ -69,7 +69,7 @@ def params_of(name: str) -> list[click.Parameter]:
     """What a command takes."""
     command = top.get_command(click.Context(top), name)
     assert command is not None
-    return [param for param in command.params if param.opts[0] not in WRITES_ELSEWHERE]
+    return [param for param in command.params if not WRITES_ELSEWHERE & set(param.opts)]
 
 
 def is_json(data: bytes) -> bool:

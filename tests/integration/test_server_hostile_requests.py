@@ -64,12 +64,15 @@ class Door(NamedTuple):
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(_PATIENCE_SECONDS)
             connection.connect(str(self.served.socket_path))
-            for piece in pieces:
-                connection.sendall(piece)
-            if ends:
-                connection.shutdown(socket.SHUT_WR)
+            with contextlib.suppress(
+                BrokenPipeError, ConnectionResetError
+            ):  # it was cut while we still spoke
+                for piece in pieces:
+                    connection.sendall(piece)
+                if ends:
+                    connection.shutdown(socket.SHUT_WR)
             found = b""
-            with contextlib.suppress(ConnectionResetError):  # it was cut while we still spoke
+            with contextlib.suppress(ConnectionResetError):
                 while piece := connection.recv(65536):
                     found += piece
         return found

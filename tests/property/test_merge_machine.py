@@ -10,7 +10,7 @@ from tests.property.merge_machine import MergeMachine
 
 
 def test_three_devices_and_two_hubs_agree_and_lose_nothing() -> None:
-    run_state_machine_as_test(MergeMachine, settings=settings(max_examples=600, stateful_step_count=30))
+    run_state_machine_as_test(MergeMachine, settings=settings(max_examples=300, stateful_step_count=30))
 
 
 @pytest.mark.soak

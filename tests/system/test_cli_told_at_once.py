@@ -237,3 +237,38 @@ def test_the_question_of_a_purge_says_where_it_goes(world: World) -> None:
             screen.type("n\n")
             assert screen.end() == 0
     assert ok(world.one, "show", thread_id).out.count("marimba")
+
+
+def fetched(url: str) -> tuple[int, bytes]:
+    """What anybody gets there, without a token: by a program of its own, since a sealed test speaks no TCP."""
+    asks = (
+        "import sys, urllib.error, urllib.request\n"
+        "try:\n"
+        "    with urllib.request.urlopen(sys.argv[1]) as found: status, data = found.status, found.read()\n"
+        "except urllib.error.HTTPError as error:\n"
+        "    with error: status, data = error.code, b''\n"
+        "sys.stdout.buffer.write(b'%d ' % status + data)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", asks, url], capture_output=True, check=True)
+    status, _, data = ran.stdout.partition(b" ")
+    return int(status), data
+
+
+def test_the_address_that_share_tells_opens_the_thread_to_anybody_until_it_is_closed(world: World) -> None:
+    thread_id = begun(world)
+    url = ok(world.one, "share", thread_id, "--visibility", "public", "--json").json["url"]
+    status, data = fetched(url)
+    assert (status, b"marimba" in data) == (200, True)
+    assert ok(world.one, "share", thread_id, "--visibility", "private", "--json").json["is_told"]
+    assert fetched(url)[0] == 404
+
+
+def test_share_refuses_a_private_thread_and_a_dry_run_changes_nothing(world: World) -> None:
+    thread_id = begun(world)
+    planned = ok(world.one, "share", thread_id, "--visibility", "public", "--dry-run", "--json").json
+    assert (planned["was"], planned["is_dry_run"]) == ("organization", True)
+    assert world.one.thread().visibility == "organization"
+    ok(world.one, "private", thread_id)
+    refused = called(world.one, "share", thread_id, "--visibility", "public", "--json")
+    assert refused.code == 2
+    assert "does not leave" in refused.error["message"]

@@ -153,7 +153,7 @@ def sync_one(stores: Stores, thread_id: str) -> str:
     """Bring one thread into step now; the address under which the server shows it. NetworkError, NotSignedIn."""
     with syncing(stores) as work:
         work.one(thread_id)
-        return f"{work.server.rstrip('/')}/threads/{thread_id}"
+        return f"{work.server}/api/threads/{thread_id}"
 
 
 def is_on_server(stores: Stores, thread_id: str) -> bool:

@@ -182,6 +182,7 @@ def migrate(finish: bool, json: bool) -> None:
 
 @serve.command(
     "restored",
+    short_help="Say that a backup was put back.",
     help="""Say that this database was put back to a backup, with all servers down: devices then send again what it
     lost. A restore into another cluster is noticed without this.""",
 )

@@ -81,8 +81,9 @@ def _sync(stores: Stores, *, dry_run: bool, force: bool, revive: bool, insecure:
 
 
 @sync.command(
+    short_help="Say how each thread stands to the server.",
     help="""Say how each thread stands to the server, without asking it: private, local (there is no server), refused
-    (and why), conflict, pending, in step."""
+    (and why), conflict, pending, in step.""",
 )
 @as_json
 @with_stores

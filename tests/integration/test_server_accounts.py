@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
@@ -21,29 +20,9 @@ from raddle.server.accounts.rate_limits import Limit, network_of
 from raddle.server.accounts.sessions import form_token
 from raddle.server.http.web import WebSettings
 from tests.builders_accounts import PASSWORD, Site, a_site, a_user
-from tests.builders_server import connected, new_id, prepare
-from tests.postgres import NewDatabase
+from tests.builders_server import connected, new_id
 
-pytest_plugins = ("tests.postgres",)
-
-
-@pytest.fixture
-def conninfo(new_database: NewDatabase) -> str:
-    return new_database(prepare)
-
-
-@pytest.fixture
-def site(conninfo: str) -> Iterator[Site]:
-    with a_site(conninfo) as found:
-        yield found
-
-
-@pytest.fixture
-def ada(site: Site) -> Site:
-    """The site, with ada signed in."""
-    a_user(site.connection)
-    assert site.sign_in().status_code == 303
-    return site
+pytest_plugins = ("tests.sites",)
 
 
 def _token(site: Site) -> str:

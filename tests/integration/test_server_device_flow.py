@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import UUID
@@ -18,30 +17,10 @@ from raddle.model.errors import InvalidInput
 from raddle.model.protocol.signing_in import DEVICE_GRANT, THREADS_READ
 from raddle.server.accounts import device_flow, users
 from raddle.server.http.web import WebSettings
-from tests.builders_accounts import Site, a_site, a_user
-from tests.builders_server import connected, new_id, prepare
-from tests.postgres import NewDatabase
+from tests.builders_accounts import Site, a_site
+from tests.builders_server import connected, new_id
 
-pytest_plugins = ("tests.postgres",)
-
-
-@pytest.fixture
-def conninfo(new_database: NewDatabase) -> str:
-    return new_database(prepare)
-
-
-@pytest.fixture
-def site(conninfo: str) -> Iterator[Site]:
-    with a_site(conninfo) as found:
-        yield found
-
-
-@pytest.fixture
-def ada(site: Site) -> Site:
-    """The site, with ada signed in."""
-    a_user(site.connection)
-    assert site.sign_in().status_code == 303
-    return site
+pytest_plugins = ("tests.sites",)
 
 
 def _user(site: Site) -> UUID:

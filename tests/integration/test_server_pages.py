@@ -3,41 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from html.parser import HTMLParser
-
-import pytest
 
 from raddle.model.protocol.signing_in import THREADS
 from raddle.server.accounts import devices, setup, users
 from raddle.server.accounts.sessions import form_token
 from raddle.server.http.web import WebSettings
 from tests.builders_accounts import PASSWORD, Site, a_site, a_user
-from tests.builders_server import new_id, prepare
-from tests.postgres import NewDatabase
+from tests.builders_server import new_id
 
-pytest_plugins = ("tests.postgres",)
+pytest_plugins = ("tests.sites",)
 
 _VOID = {"input", "link", "meta"}
-
-
-@pytest.fixture
-def conninfo(new_database: NewDatabase) -> str:
-    return new_database(prepare)
-
-
-@pytest.fixture
-def site(conninfo: str) -> Iterator[Site]:
-    with a_site(conninfo) as found:
-        yield found
-
-
-@pytest.fixture
-def ada(site: Site) -> Site:
-    """The site, with ada signed in."""
-    a_user(site.connection)
-    assert site.sign_in().status_code == 303
-    return site
 
 
 class _Page(HTMLParser):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from typing import Any
 
 import msgspec
@@ -10,6 +11,7 @@ from litestar import Request, Response, get
 
 from raddle.server.routes.json_bodies import json_response
 
+_CODE = re.compile(r"`([^`]+)`")
 _Request = Request[Any, Any, Any]
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
@@ -43,7 +45,7 @@ def _page(schema: dict[str, Any]) -> str:
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         '<meta name="viewport" content="width=device-width"></head><body><main>'
-        f"<h1>{title}</h1><p>{html.escape(schema['info'].get('description', ''))} "
+        f"<h1>{title}</h1><p>{_told(schema['info'].get('description', ''))} "
         'The same for programs: <a href="/openapi.json">openapi.json</a>.</p>'
         f"{''.join(calls)}<h2>Values</h2>{''.join(values)}</main></body></html>"
     )
@@ -58,16 +60,21 @@ def _call(method: str, path: str, call: dict[str, Any]) -> str:
     content = call.get("requestBody", {}).get("content", {})
     rows += [f"<li>body: {html.escape(kind)}: {_named(one)}</li>" for kind, one in content.items()]
     rows += [
-        f"<li>{html.escape(status)}: {html.escape(answer['description'])} "
+        f"<li>{html.escape(status)}: {_told(answer['description'])} "
         f"{' '.join(_named(one) for one in answer.get('content', {}).values())}</li>"
         for status, answer in call["responses"].items()
     ]
     is_open = any(not each for each in call.get("security", []))
     return (
         f"<section><h2><code>{method.upper()} {html.escape(path)}</code></h2>"
-        f"<p>{html.escape(call.get('description') or '')}{' <em>Open to all.</em>' if is_open else ''}</p>"
+        f"<p>{_told(call.get('description') or '')}{' <em>Open to all.</em>' if is_open else ''}</p>"
         f"<ul>{''.join(rows)}</ul></section>"
     )
+
+
+def _told(text: str) -> str:
+    """A sentence; what stands in backticks is code."""
+    return _CODE.sub(r"<code>\1</code>", html.escape(text))
 
 
 def _named(content: dict[str, Any]) -> str:

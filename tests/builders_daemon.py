@@ -19,14 +19,19 @@ from tests.command_line import PROGRAM, Answer
 PATIENCE_SECONDS = 30.0
 
 
-def called(machine: Machine, *arguments: str, env: Mapping[str, str] | None = None) -> Answer:
+def called(
+    machine: Machine,
+    *arguments: str,
+    env: Mapping[str, str] | None = None,
+    patience: float = PATIENCE_SECONDS,
+) -> Answer:
     """`raddle …` on that machine, as a process of its own."""
     ran = subprocess.run(
         [*PROGRAM, *arguments],
         env={**os.environ, **machine.environment, **(env or {})},
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=PATIENCE_SECONDS,
+        timeout=patience,
         check=False,
     )
     return Answer(ran.returncode, ran.stdout, ran.stderr.decode())

@@ -105,7 +105,7 @@ class Hub:
         if set(holding.changed) == {row}:
             return
         holding.thread = Thread(holding.thread.id)
-        holding.thread.join(Delta(registers={"is_private": kept}))
+        holding.thread.join(Delta(registers={"is_private": kept}, version=holding.version))
         holding.changed = {row: holding.version}
         holding.erased_at = holding.version
 

@@ -224,10 +224,10 @@ class Lookup:
     def _allowed(self, *, include_private: bool) -> frozenset[int] | None:
         """The threads that the filters on threads, and the asker's rights, leave; None: all."""
         allowed: frozenset[int] | None = None
-        everything = frozenset(self.map)
         filters = [one for one in self.query.filters if is_of_thread(one)]
         if not include_private:
             filters.append(FlagFilter(text="", flag="private", is_negative=True))
+        everything = frozenset(self.map) if filters else frozenset()
         for one in filters:
             fitting = self._fitting(one)
             left = everything - fitting if one.is_negative else fitting & everything

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 _decode = msgspec.json.Decoder(list[int]).decode
-_decode_sets = msgspec.json.Decoder(list[set[int]]).decode
+_decode_lists = msgspec.json.Decoder(list[list[int]]).decode
 
 
 def numbers(sql: sqlite3.Connection, select: str, parameters: Sequence[object]) -> list[int]:
@@ -21,8 +21,8 @@ def numbers(sql: sqlite3.Connection, select: str, parameters: Sequence[object]) 
     return [] if joined is None else _decode(f"[{joined}]")
 
 
-def number_sets(sql: sqlite3.Connection, select: str, table: str) -> list[set[int]]:
-    """For each row of `table`, in order, what `select` gives as its column `number`."""
+def number_lists(sql: sqlite3.Connection, select: str, table: str) -> list[list[int]]:
+    """For each row of `table`, in order, what `select` gives as its column `number`, in its order."""
     one = f"coalesce((SELECT group_concat(number) FROM ({select})), '')"
     joined = sql.execute(f"SELECT group_concat('[' || {one} || ']') FROM {table}").fetchone()[0]
-    return [] if joined is None else _decode_sets(f"[{joined}]")
+    return [] if joined is None else _decode_lists(f"[{joined}]")

@@ -22,7 +22,7 @@ from raddle.adapters.local_store.search_blocks import (
 )
 from raddle.adapters.local_store.search_clauses import SLOTS, Clause, is_compared, is_costly
 from raddle.adapters.local_store.search_map import SlotEntry, ThreadMap
-from raddle.adapters.local_store.search_numbers import number_sets, numbers
+from raddle.adapters.local_store.search_numbers import number_lists, numbers
 from raddle.model.threads.search_fields import MessageText, time_of
 
 MOST_LISTED = 2_500
@@ -101,7 +101,7 @@ class Rows:
         self._said: dict[str, list[int] | None] = {}
         self._kept: dict[tuple[str, str], list[int]] = {}
         """(table, expression) -> all rows that match, ascending."""
-        self._by_terms: dict[str, list[tuple[str, set[int]]]] = {}
+        self._by_terms: dict[str, list[tuple[str, list[int]]]] = {}
         """Expression -> (one of its alternatives, the slots that have it)."""
         self.messages_read = 0
         self._bytes_left = SCANNED_BYTES
@@ -155,12 +155,12 @@ class Rows:
         rows = self._kept["words", clause.expression or ""] = sorted(set(found))
         return rows
 
-    def _in_slots_by_term(self, clause: Clause, slots: set[int]) -> list[int]:
+    def _in_slots_by_term(self, clause: Clause, slots: frozenset[int]) -> list[int]:
         """`in_slots`, where one of some words will do: each is asked for in the slots that have it."""
         found = [
             (term, common, len(having))
             for term, having in self._by_term(clause)
-            if (common := having & slots)
+            if (common := slots.intersection(having))
         ]
         if sum(len(common) for _, common, _ in found) > sum(
             1 + many // _SLOTS_A_QUERY for _, _, many in found
@@ -179,12 +179,12 @@ class Rows:
         )
         return numbers(self._sql, select, (most,))
 
-    def _by_term(self, clause: Clause) -> list[tuple[str, set[int]]]:
+    def _by_term(self, clause: Clause) -> list[tuple[str, list[int]]]:
         """(one of the alternatives, the slots that have it)."""
         key = clause.expression or ""
         if key not in self._by_terms:
             self._ask((term, 0, _LAST_ROW) for term in clause.alternatives)
-            slots = number_sets(self._sql, SLOTS.replace("?", "asked.term"), "temp.asked")
+            slots = number_lists(self._sql, SLOTS.replace("?", "asked.term"), "temp.asked")
             self._by_terms[key] = list(zip(clause.alternatives, slots, strict=True))
         return self._by_terms[key]
 
@@ -212,7 +212,7 @@ class Rows:
             ]
         is_known = ("words", clause.expression) in self._kept
         if clause.alternatives and not is_known:
-            return self._in_slots_by_term(clause, set(slots))
+            return self._in_slots_by_term(clause, frozenset(slots))
         if clause.is_costly or is_known:
             rows = self._all("words", clause.expression)
             return [row for slot in ordered for row in _of_slot(rows, slot)]

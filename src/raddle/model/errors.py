@@ -16,7 +16,9 @@
     |   `-- NewerFormat       written by a newer raddle
     |-- StorageError          disk, git or database
     |-- NetworkError          a server that cannot be reached, or does not do its part
-    `-- TooManyRequests       asked too often; `retry_after` seconds
+    |-- TooManyRequests       asked too often; `retry_after` seconds
+    |-- Rejected              who was asked refused before anything was begun
+    `-- Unanswered            who was asked began, and gave no answer
 
 An error takes values and words itself, so that one thing is called the same everywhere: `message` says
 what is wrong, `hint` says what to do. Exit codes and HTTP statuses live in the apps; the model knows none.
@@ -151,3 +153,15 @@ class TooManyRequests(RaddleError):
     def __init__(self, message: str, retry_after: float) -> None:
         super().__init__(message, f"try again in {max(1, round(retry_after))} s")
         self.retry_after = retry_after
+
+
+class Rejected(RaddleError):
+    """Who was asked for an answer refused before anything was begun, and nothing runs there."""
+
+    code = "rejected"
+
+
+class Unanswered(RaddleError):
+    """Who was asked for an answer began, and it ended without one: cut off, failed, empty, or out of time."""
+
+    code = "unanswered"

@@ -15,8 +15,10 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
+from raddle.actions.answering.settings import ResponderSettings, settings_of
 from raddle.adapters.blobs.object_urls import parse_object_url
 from raddle.adapters.config_file import read_settings, type_name
+from raddle.adapters.paths import CONFIG_NAME, Paths
 from raddle.model.errors import InvalidInput
 from raddle.model.threads.git_facts import slug
 
@@ -25,7 +27,6 @@ Kind = Literal[
     "folder", "path", "text", "secret", "database", "place", "switch", "presence", "globs", "slugs"
 ]
 
-FILE_NAME = "config.toml"
 AGENT_VARIABLES = (
     "HOME",
     "XDG_CONFIG_HOME",
@@ -65,7 +66,7 @@ def _key(key: str, kind: Kind, meaning: str) -> Setting:
 
 SETTINGS = (
     _env("RADDLE_DATA_DIR", "folder", "Where threads and blobs are kept.", "the user's, + `/raddle`"),
-    _env("RADDLE_CONFIG_DIR", "folder", f"Where `{FILE_NAME}` lies.", "the user's, + `/raddle`"),
+    _env("RADDLE_CONFIG_DIR", "folder", f"Where `{CONFIG_NAME}` lies.", "the user's, + `/raddle`"),
     _env("RADDLE_STATE_DIR", "folder", "Where this device's id and the log are.", "the user's, + `/raddle`"),
     _env("RADDLE_CACHE_DIR", "folder", "Where the search index is kept.", "the user's, + `/raddle`"),
     Setting(
@@ -97,7 +98,12 @@ SETTINGS = (
     _key("private.workspaces", "globs", "Threads of a workspace that matches are private from their start."),
     _key("private.remotes", "slugs", "Threads of a repository that matches are private from their start."),
     _key("author.name", "text", "The name on the turns and entries you write."),
+    _key(
+        "answering.responder", "text", "Who answers, where nothing else says so: NAME of `[responders.NAME]`."
+    ),
 )
+TABLES = frozenset({"responders"})
+"""Sections of the file with a table for each name that a person chooses."""
 
 _FOLDERS = {
     "data_dir": ("XDG_DATA_HOME", ".local/share"),
@@ -165,11 +171,26 @@ class Config(Struct, frozen=True, kw_only=True):
     private_workspaces: tuple[str, ...]
     private_remotes: tuple[str, ...]
     author_name: str | None
+    answering_responder: str | None
+    responders: dict[str, ResponderSettings]
+    """Who can answer, by name."""
+    keys: dict[str, Secret]
+    """By the variable that a responder looks for its key in."""
     origins: dict[str, Origin]
     """By field."""
     warnings: tuple[str, ...]
     """What in the file says nothing to this raddle, one sentence each."""
     agent_variables: dict[str, str]
+
+    @property
+    def paths(self) -> Paths:
+        """Where everything of this raddle lies."""
+        return Paths(
+            data_dir=self.data_dir,
+            config_dir=self.config_dir,
+            state_dir=self.state_dir,
+            cache_dir=self.cache_dir,
+        )
 
     def environment(self, name: str) -> str | None:
         """A variable of another program as it was at the start, None where unset or empty.
@@ -205,15 +226,30 @@ def load_config(environ: Mapping[str, str] | None = None, **flags: str | bool | 
     if strangers := flags.keys() - by_field.keys():
         raise TypeError(f"no such setting: {', '.join(sorted(strangers))}")
     config_dir, _ = _Layers(environ, flags, {}, Path()).value(by_field["config_dir"])
-    file = config_dir / FILE_NAME
-    from_file, warnings = read_settings(file, {setting.key for setting in SETTINGS if setting.key})
+    file = config_dir / CONFIG_NAME
+    keys = {setting.key for setting in SETTINGS if setting.key}
+    from_file, warnings = read_settings(file, keys, TABLES)
+    responders = _responders(from_file.get("responders", {}), file)
     layers = _Layers(environ, flags, from_file, file)
     values: dict[str, Any] = {}
     origins: dict[str, Origin] = {}
     for setting in SETTINGS:
         values[setting.field], origins[setting.field] = layers.value(setting)
     seen = {name: environ[name] for name in AGENT_VARIABLES if environ.get(name)}
-    return Config(**values, origins=origins, warnings=warnings, agent_variables=seen)
+    named = {one.key_env for one in responders.values() if one.key_env}
+    secrets = {name: Secret(environ[name]) for name in sorted(named) if environ.get(name)}
+    return Config(
+        **values,
+        responders=responders,
+        keys=secrets,
+        origins=origins,
+        warnings=warnings,
+        agent_variables=seen,
+    )
+
+
+def _responders(tables: Mapping[str, Any], file: Path) -> dict[str, ResponderSettings]:
+    return {name: settings_of(name, table, f"{file}: responders.{name}") for name, table in tables.items()}
 
 
 def state_folder(environ: Mapping[str, str] | None = None) -> Path:

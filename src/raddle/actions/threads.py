@@ -16,7 +16,7 @@ from raddle.model.threads.branching import fork_into, promote_into
 from raddle.model.threads.branching import graft as graft_path
 from raddle.model.threads.edits import Editor
 from raddle.model.threads.git_facts import GitSnapshot
-from raddle.model.threads.message import TURN, Message
+from raddle.model.threads.message import TURN, Attachment, Message
 from raddle.model.threads.thread import Thread
 
 TIP = "tip"
@@ -43,9 +43,10 @@ def start_thread(
     client_version: str = "",
     git: GitSnapshot | None = None,
     is_private: bool = False,
+    attachments: tuple[Attachment, ...] = (),
 ) -> tuple[str, Message]:
     """A new thread with its first turn; a private one is so from its first byte. (thread id, message)."""
-    if not text.strip():
+    if not text.strip() and not attachments:
         raise InvalidInput("a thread needs a first turn", "say it as TEXT, or give it on stdin with -")
     with threads.create() as editor:
         if is_private:
@@ -54,21 +55,27 @@ def start_thread(
         editor.snapshot_git(git)
         if title:
             editor.rename(title)
-        message = editor.reply(None, role, text)
+        message = editor.reply(None, role, text, attachments=attachments)
         return editor.thread.id, message
 
 
 def reply(
-    threads: ThreadStore, thread_id: str, text: str, *, parent: str = TIP, role: str = "user"
+    threads: ThreadStore,
+    thread_id: str,
+    text: str,
+    *,
+    parent: str = TIP,
+    role: str = "user",
+    attachments: tuple[Attachment, ...] = (),
 ) -> Message:
     """A turn under `parent`: a message id or its start, `tip`, or `root` for a new line of conversation."""
-    if not text.strip():
+    if not text.strip() and not attachments:
         raise InvalidInput("a turn needs some text", "say it as TEXT, or give it on stdin with -")
     if parent == TIP:
-        return threads.append(thread_id, role, text)
+        return threads.append(thread_id, role, text, attachments=attachments)
     with threads.edit(thread_id) as editor:
         parent_id = None if parent == ROOT else find_message(editor.thread, parent).id
-        return editor.reply(parent_id, role, text)
+        return editor.reply(parent_id, role, text, attachments=attachments)
 
 
 def keep_draft(threads: ThreadStore, thread_id: str, text: str, *, parent: str = TIP) -> str:

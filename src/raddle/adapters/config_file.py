@@ -15,8 +15,13 @@ from raddle.model.errors import InvalidInput, StorageError
 _RULES = ("import.", "private.")
 
 
-def read_settings(file: Path, keys: AbstractSet[str]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What the file sets, by `section.key`, and a warning for each key that is no setting."""
+def read_settings(
+    file: Path, keys: AbstractSet[str], tables: AbstractSet[str] = frozenset()
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """What the file sets, by `section.key`, and a warning for each key that is no setting.
+
+    `tables`: sections that hold tables of names a person chooses; each comes whole, under its own name.
+    """
     try:
         text = file.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
@@ -43,11 +48,11 @@ def read_settings(file: Path, keys: AbstractSet[str]) -> tuple[dict[str, Any], t
         ) from error
     settings: dict[str, Any] = {}
     warnings: list[str] = []
-    for key, value in _flattened(document, file, keys):
-        if key in keys:
+    for key, value in _flattened(document, file, keys, tables):
+        if key in keys or key in tables:
             settings[key] = value
             continue
-        near = _near(key, keys)
+        near = _near(key, keys | tables)
         told = f"{file}: {key} is not a setting" + (f"; did you mean {near}?" if near else "")
         if f"{near or key}.".startswith(
             _RULES
@@ -57,11 +62,13 @@ def read_settings(file: Path, keys: AbstractSet[str]) -> tuple[dict[str, Any], t
     return settings, tuple(warnings)
 
 
-def _flattened(document: Mapping[str, Any], file: Path, keys: AbstractSet[str]) -> Iterator[tuple[str, Any]]:
+def _flattened(
+    document: Mapping[str, Any], file: Path, keys: AbstractSet[str], tables: AbstractSet[str]
+) -> Iterator[tuple[str, Any]]:
     """Each value by `section.key`; an unknown section or a value outside any by its own name."""
     sections = {key.partition(".")[0] for key in keys}
     for name, value in document.items():
-        if name not in sections:
+        if name not in sections | tables or (name in tables and isinstance(value, dict)):
             yield name, value
         elif isinstance(value, dict):
             yield from ((f"{name}.{key}", inner) for key, inner in value.items())

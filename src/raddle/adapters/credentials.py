@@ -15,9 +15,10 @@ from msgspec import Struct
 
 from raddle.adapters.files import find_bytes, make_folder, write_atomic
 from raddle.adapters.locks import LockFiles
-from raddle.model.errors import BrokenFormat, NewerFormat, NotSignedIn
+from raddle.model.errors import BrokenFormat, NewerFormat, NotSignedIn, StorageError
 
 _SERVICE = "raddle"
+_API_SERVICE = "raddle responder"
 _REAL_FROM = 1.0
 """keyring gives a backend that keeps nothing, or keeps it in the clear, a lower priority than this."""
 _VERSION = 1
@@ -153,3 +154,32 @@ def _asked(ask: Callable[[], Any]) -> Any:
         return ask()
     except Exception:  # noqa: BLE001  each backend raises its own; without it the file is used
         return None
+
+
+class ApiKeys:
+    """Keys of responders: in the keyring of the system and nowhere else. StorageError where there is none."""
+
+    def __init__(self, *, find_keyring: Callable[[], Keyring | None] = system_keyring) -> None:
+        self._find_keyring = find_keyring
+
+    def find(self, responder: str) -> str | None:
+        """The key; None where the keyring has none, or there is no keyring."""
+        keyring = self._find_keyring()
+        return None if keyring is None else _asked(lambda: keyring.get_password(_API_SERVICE, responder))
+
+    def keep(self, responder: str, key: str) -> None:
+        """Keep it, in place of the one before."""
+        keyring = self._find_keyring()
+        if keyring is None:
+            raise StorageError(
+                "this machine has no keyring to keep a key in", "set the variable that key_env names"
+            )
+        keyring.set_password(_API_SERVICE, responder, key)
+
+    def forget(self, responder: str) -> bool:
+        """Forget it; was there one?"""
+        keyring = self._find_keyring()
+        if keyring is None or not self.find(responder):
+            return False
+        keyring.delete_password(_API_SERVICE, responder)
+        return True

@@ -273,6 +273,40 @@ def append_durable(path: Path, data: bytes) -> int:
     return size + len(data)
 
 
+class GrowingFile:
+    """A file that grows by small pieces, each with the system at once (a process that dies loses none of it), on the
+    disk itself when `sync` is called. Made 0600 where there is none; whoever writes to it holds a lock."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._fd, is_new = _open_to_append(path)
+            if is_new:
+                _sync_folder(path.parent)
+        except OSError as error:
+            raise storage_error(error, path, "write") from error
+
+    def write(self, data: bytes) -> None:
+        """Add `data` at the end."""
+        try:
+            _write_all(self._fd, data)
+        except OSError as error:
+            raise storage_error(error, self.path, "write") from error
+
+    def sync(self) -> None:
+        """Wait for the disk."""
+        try:
+            _sync(self._fd)
+        except OSError as error:
+            raise storage_error(error, self.path, "write") from error
+
+    def close(self) -> None:
+        """Let go of it; twice does no harm."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
 def _open_to_append(path: Path) -> tuple[int, bool]:
     flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
     try:

@@ -253,6 +253,18 @@ def commits_between(workspace: Path, old: str | None, new: str, limit: int = 200
     return tuple(_text(line) for line in answer.stdout.split())
 
 
+def commits_ahead(workspace: Path, old: str, new: str) -> int | None:
+    """How many commits `new` reaches and `old` does not; None where one of them is not known here. Never an error."""
+    if _SHA.match(new) is None or _SHA.match(old) is None:
+        return None
+    try:
+        answer = run_git(["rev-list", "--count", new, f"^{old}"], cwd=workspace, timeout=10)
+    except RaddleError:
+        return None
+    text = answer.stdout.strip()
+    return int(text) if answer.code == 0 and text.isdigit() else None
+
+
 def _sha(answer: bytes) -> str | None:
     text = _text(answer)
     return text if _SHA.match(text) else None

@@ -17,8 +17,14 @@ from msgspec import Struct
 from raddle.model.errors import InvalidInput
 from raddle.model.ids import parse_thread_id
 
+CONFIG_NAME = "config.toml"
 LOG_NAME = "raddle.log"
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
+
+
+def mark_of(data_dir: Path) -> str:
+    """Tells data folders apart in names, whatever links lead to them: 12 hex digits."""
+    return hashlib.sha256(os.fsencode(os.path.realpath(data_dir))).hexdigest()[:12]
 
 
 class Paths(Struct, frozen=True, kw_only=True):
@@ -33,9 +39,14 @@ class Paths(Struct, frozen=True, kw_only=True):
     """What one command rebuilds."""
 
     @property
+    def mark(self) -> str:
+        """This data folder's, for names outside of it."""
+        return mark_of(self.data_dir)
+
+    @property
     def config_file(self) -> Path:
         """What the person sets."""
-        return self.config_dir / "config.toml"
+        return self.config_dir / CONFIG_NAME
 
     @property
     def threads_dir(self) -> Path:
@@ -73,6 +84,46 @@ class Paths(Struct, frozen=True, kw_only=True):
         return self.data_dir / "sync-lock"
 
     @property
+    def daemon_lock_dir(self) -> Path:
+        """The lock that the daemon of this data folder holds for as long as it is at work."""
+        return self.data_dir / "daemon-lock"
+
+    @property
+    def daemon_state(self) -> Path:
+        """What that daemon, or the last one, says of itself."""
+        return self.state_dir / f"daemon-{self.mark}.json"
+
+    @property
+    def daemon_log(self) -> Path:
+        """What it did."""
+        return self.state_dir / f"daemon-{self.mark}.log"
+
+    @property
+    def own_server_lock_dir(self) -> Path:
+        """The lock that the background server of this data folder holds for as long as it runs."""
+        return self.data_dir / "server-lock"
+
+    @property
+    def own_server_note(self) -> Path:
+        """Where that server listens, or the last one did."""
+        return self.state_dir / f"server-{self.mark}.json"
+
+    @property
+    def own_server_log(self) -> Path:
+        """What it says."""
+        return self.state_dir / f"server-{self.mark}.log"
+
+    @property
+    def server_blobs_dir(self) -> Path:
+        """The blobs that a server of this data folder keeps for its people; not those of `blobs_dir`."""
+        return self.data_dir / "server" / "blobs"
+
+    @property
+    def launches_dir(self) -> Path:
+        """What was asked on this machine and has not ended: a folder each."""
+        return self.data_dir / "launches"
+
+    @property
     def purge_marks(self) -> Path:
         """Which threads were purged here: a text file, one line an event."""
         return self.data_dir / "purged.txt"
@@ -86,6 +137,10 @@ class Paths(Struct, frozen=True, kw_only=True):
     def dirty_list(self) -> Path:
         """The ids of threads that were written and are not yet in the search index."""
         return self.data_dir / "dirty"
+
+    def placing_list(self, run: str) -> Path:
+        """Those that one run of the import is putting in their places: read with `dirty_list`, should it die."""
+        return self.dirty_list.with_suffix(f".placing-{run}")
 
     @property
     def device_marker(self) -> Path:
@@ -125,8 +180,17 @@ class Paths(Struct, frozen=True, kw_only=True):
     @property
     def search_index(self) -> Path:
         """The search index of this data folder (SQLite)."""
-        mark = hashlib.sha256(os.fsencode(os.path.realpath(self.data_dir))).hexdigest()[:12]
-        return self.cache_dir / f"search-{mark}.sqlite3"
+        return self.cache_dir / f"search-{self.mark}.sqlite3"
+
+    @property
+    def demo_dir(self) -> Path:
+        """The home of `raddle up --demo`, with a raddle of its own."""
+        return self.cache_dir / "demo"
+
+    @property
+    def sweep_mark(self) -> Path:
+        """Its time is that of the last look for what killed processes left among the thread files."""
+        return self.threads_dir / ".swept"
 
     def thread_file(self, thread_id: str) -> Path:
         """`threads/<id>.json`; InvalidInput where `thread_id` is no whole thread id."""
@@ -139,6 +203,11 @@ class Paths(Struct, frozen=True, kw_only=True):
     def previous_file(self, thread_id: str) -> Path:
         """The thread file as it was before the last fold."""
         return self.thread_file(thread_id).with_suffix(".prev")
+
+    def previous_journal(self, thread_id: str) -> Path:
+        """The edits that were folded into the thread file when it was last written whole."""
+        journal = self.journal_file(thread_id)
+        return journal.with_name(f"{journal.name}.prev")
 
     def quarantine_file(self, damaged: Path, stamp: str) -> Path:
         """Where a damaged file goes, beside itself; `stamp` sets it off from earlier ones."""

@@ -19,6 +19,7 @@
     |-- TooManyRequests       asked too often; `retry_after` seconds
     |-- Rejected              who was asked refused before anything was begun
     `-- Unanswered            who was asked began, and gave no answer
+        `-- Unconfirmed       nor did it say whether it began
 
 An error takes values and words itself, so that one thing is called the same everywhere: `message` says
 what is wrong, `hint` says what to do. Exit codes and HTTP statuses live in the apps; the model knows none.
@@ -165,3 +166,9 @@ class Unanswered(RaddleError):
     """Who was asked for an answer began, and it ended without one: cut off, failed, empty, or out of time."""
 
     code = "unanswered"
+
+
+class Unconfirmed(Unanswered):
+    """It is not known whether who was asked has taken it."""
+
+    code = "unconfirmed"

@@ -18,8 +18,9 @@ from raddle.actions.recording.sharing import told_in
 from raddle.config import load_config
 from raddle.model.errors import NotFound
 from raddle.model.ids import MonotonicIds
-from raddle.model.threads.message import Attachment, Message
+from raddle.model.threads.message import Attachment
 from raddle.wiring import Place, Stores
+from raddle.wiring.bodies import keep_body
 
 if TYPE_CHECKING:
     from raddle.actions.ports import Finding
@@ -127,17 +128,7 @@ class Workplace:
 
     def keep_body(self, text: str) -> tuple[str, tuple[Attachment, ...]]:
         """`text` as a message holds it; one that is too long for that is kept whole as a blob."""
-        from raddle.actions.importing.bodies import without_long_body  # noqa: PLC0415
-
-        try:
-            message, blob = without_long_body(Message(id="body", role="tool", content=text))
-        except UnicodeEncodeError:  # half a character somewhere: the store would mend it in the message
-            whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-            message, blob = without_long_body(Message(id="body", role="tool", content=whole))
-        if blob is None:
-            return text, ()
-        self.stores.blobs.put(blob.body, compress=True)
-        return message.content, message.attachments
+        return keep_body(self.stores, text)
 
 
 def open_workplace(

@@ -95,22 +95,25 @@ Event = Piece | Retry | Launched | Asks | Answered
 class Pause(Protocol):
     """How a responder waits. KeyboardInterrupt, or what else ends the wait, goes through."""
 
-    def __call__(self, seconds: float) -> None:
+    def __call__(self, seconds: float, /) -> None:
         """Wait so long."""
 
 
 class Responder(Protocol):
-    """Somebody who answers. `name`: as settings call it; `kind`: which wire it speaks."""
+    """Somebody who answers. `name`: as settings call it; `kind`: which wire it speaks; `lives_on`: does what is asked
+    go on without this process, so that it can be asked about later (then it is a `JobResponder`)?"""
 
     name: str
     kind: str
+    lives_on: bool
 
     def ask(self, question: Question) -> Iterator[Event]:
         """Ask once, and retry what may be retried (429, 5xx, no connection), honouring `Retry-After`.
 
-        Events come as they happen; the last is `Answered`. Rejected: refused before anything was begun (also: nobody is
-        there). Unanswered: it ended without an answer (an answer without a word is none). Closing the iterator cancels: the connection,
-        or the program and its children, are gone when `close()` returns. No key is in any event or error.
+        Events come as they happen; the last is `Answered`. Rejected: refused before anything was begun (also: nobody
+        is there). Unanswered: it ended without an answer (one without a word is none). Closing the iterator cancels:
+        the connection, or the program and its children, are gone when `close()` returns. No key is in any event or
+        error.
         """
 
 

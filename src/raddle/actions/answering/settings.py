@@ -5,9 +5,12 @@ Owns the names and the defaults of those keys. What a key of an API is, is never
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
+import msgspec
 from msgspec import Struct
+
+from raddle.model.errors import InvalidInput
 
 Kind = Literal["openai", "anthropic", "orchestrator", "command"]
 
@@ -42,3 +45,53 @@ class ResponderSettings(Struct, frozen=True, kw_only=True):
     agents: tuple[str, ...] = ()
     policy: str = ""
     scope: str = ""
+
+
+KEY_VARIABLES: dict[str, str] = {
+    "openai": "OPENAI_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
+    "orchestrator": "NSED_API_KEY",
+}
+"""Where a kind's key is looked for, unless settings name another variable."""
+URLS: dict[str, str] = {
+    "openai": "https://api.openai.com/v1",
+    "anthropic": "https://api.anthropic.com/v1",
+}
+"""Where a kind is, unless settings say so."""
+_HINT = "docs/how-to/talk-to-a-model.md shows the tables of every kind"
+
+
+def settings_of(name: str, table: Any, where: str) -> ResponderSettings:
+    """A table of config.toml. InvalidInput names the key, at `where`, and what it may be."""
+    if not isinstance(table, dict):
+        raise InvalidInput(f"{where} must be a table", f"write it as [{where.rpartition(': ')[2]}]")
+    known = set(ResponderSettings.__struct_fields__) - {"name"}
+    for key in table:
+        if key in {"key", "api_key", "token"}:
+            raise InvalidInput(
+                f"{where}.{key}: a key of an API does not belong into a file",
+                "set the variable that key_env names, or keep it in the keyring: `raddle responders key NAME`",
+            )
+        if key not in known:
+            import difflib  # only for somebody who mistyped  # noqa: PLC0415
+
+            near = difflib.get_close_matches(key, known, n=1)
+            meant = f"; did you mean {near[0]}?" if near else ""
+            raise InvalidInput(f"{where}.{key} is not a setting{meant}", _HINT)
+    try:
+        settings = msgspec.convert({**table, "name": name}, ResponderSettings)
+    except msgspec.ValidationError as error:
+        raise InvalidInput(f"{where}: {error}", _HINT) from error
+    return _whole(settings, where)
+
+
+def _whole(settings: ResponderSettings, where: str) -> ResponderSettings:
+    if settings.kind == "command":
+        if not settings.program:
+            raise InvalidInput(f"{where}.program is missing", 'program = ["name", "argument"]')
+        return settings
+    url = settings.url or URLS.get(settings.kind, "")
+    if not url.startswith(("http://", "https://")):
+        raise InvalidInput(f"{where}.url must be where it answers, as https://…, not {url!r}", _HINT)
+    key_env = settings.key_env or KEY_VARIABLES[settings.kind]
+    return msgspec.structs.replace(settings, url=url.rstrip("/"), key_env=key_env)

@@ -91,43 +91,62 @@ class ClaudeCodeWriter:
         return self._records.get(under) or self._others.get(under) or (self._last or None if under else None)
 
     def _line(self, message: Message, parent: str | None, session_id: str) -> dict[str, Any]:
-        is_model = message.role == "assistant"
-        return {
-            "parentUuid": parent,
-            "isSidechain": False,
-            "userType": "external",
-            **self._facts,
-            "sessionId": session_id,
-            "type": "assistant" if is_model else "user",
-            "message": _answer(message) if is_model else {"role": "user", "content": _said(message)},
-            "uuid": _uuid_of(message),
+        line = a_line(_uuid_of(message), parent, session_id, self._facts)
+        return line | {
+            "type": "assistant" if message.role == "assistant" else "user",
+            "message": _said(message),
             "timestamp": stamp_of(message),
             FIELD: carried_form(message, is_said=message.role != "tool"),
         }
 
 
-def _uuid_of(message: Message) -> str:
-    return message.id if _UUID.match(message.id) else derived_id("claude-code", "line", message.id)
-
-
-def _said(message: Message) -> Any:
-    """What a person typed, or what came back from a call."""
-    if message.role != "tool":
-        return message.content
-    result: dict[str, Any] = {
-        "tool_use_id": message.tool_call_id,
-        "type": "tool_result",
-        "content": message.content,
+def a_line(uuid: str, parent: str | None, session_id: str, facts: dict[str, Any]) -> dict[str, Any]:
+    """What every line of a turn has. `facts`: `cwd`, `version`, `gitBranch`, as far as they are known."""
+    return {
+        "parentUuid": parent,
+        "isSidechain": False,
+        "userType": "external",
+        **facts,
+        "sessionId": session_id,
+        "uuid": uuid,
     }
-    return [result | ({"is_error": True} if message.is_error else {})]
 
 
-def _answer(message: Message) -> dict[str, Any]:
-    blocks: list[dict[str, Any]] = [{"type": "text", "text": message.content}] if message.content else []
-    for call in message.tool_calls:
-        arguments = call.arguments_json
-        given = arguments if isinstance(arguments, dict) else {"arguments": arguments}
-        blocks.append({"type": "tool_use", "id": call.id, "name": call.tool_name, "input": given})
+def _uuid_of(message: Message) -> str:
+    return uuid_for(message.id)
+
+
+def uuid_for(message_id: str) -> str:
+    """The `uuid` of a message's line."""
+    return message_id if _UUID.match(message_id) else derived_id("claude-code", "line", message_id)
+
+
+def _said(message: Message) -> dict[str, Any]:
+    """What a person typed, what came back from a call, or what a model said."""
+    if message.role == "assistant":
+        text: list[dict[str, Any]] = [{"type": "text", "text": message.content}] if message.content else []
+        calls = (call_block(call.id, call.tool_name, call.arguments_json) for call in message.tool_calls)
+        return answer_of(message, [*text, *calls])
+    if message.role != "tool":
+        return {"role": "user", "content": message.content}
+    block = result_block(message.tool_call_id, message.content, is_error=message.is_error)
+    return {"role": "user", "content": [block]}
+
+
+def call_block(call_id: str, name: str, arguments: Any) -> dict[str, Any]:
+    """A call of a tool."""
+    given = arguments if isinstance(arguments, dict) else {"arguments": arguments}
+    return {"type": "tool_use", "id": call_id, "name": name, "input": given}
+
+
+def result_block(call_id: str, content: Any, *, is_error: bool) -> dict[str, Any]:
+    """What came back from a call. `content`: a text, or a list of blocks."""
+    result: dict[str, Any] = {"tool_use_id": call_id, "type": "tool_result", "content": content}
+    return result | ({"is_error": True} if is_error else {})
+
+
+def answer_of(message: Message, blocks: list[dict[str, Any]]) -> dict[str, Any]:
+    """`message` of an answer's line, which says these blocks."""
     usage = message.usage or Usage()
     return {
         "id": f"msg_raddle_{message.id}",
@@ -135,7 +154,7 @@ def _answer(message: Message) -> dict[str, Any]:
         "role": "assistant",
         "model": message.model or _NOBODY,
         "content": blocks,
-        "stop_reason": "tool_use" if message.tool_calls else "end_turn",
+        "stop_reason": "tool_use" if any(one["type"] == "tool_use" for one in blocks) else "end_turn",
         "stop_sequence": None,
         "usage": {
             "input_tokens": usage.input_tokens or 0,

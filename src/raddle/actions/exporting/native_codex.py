@@ -6,7 +6,7 @@ shows it to a person where the rollout has such events.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -115,11 +115,7 @@ class CodexWriter:
         is_user = message.role == "user"
         if self._has_items and self._turn:
             return self._shown(message, session_id, is_user=is_user)
-        if not self._has_events:
-            return None
-        if is_user:
-            return {"type": "user_message", "message": message.content, "images": []}
-        return {"type": "agent_message", "message": message.content}
+        return event_of(message.role, message.content) if self._has_events else None
 
     def _shown(self, message: Message, session_id: str, *, is_user: bool) -> dict[str, Any]:
         at = (parse_time(stamp_of(message)) or 0) // 1000
@@ -143,25 +139,35 @@ class CodexWriter:
 def _items(message: Message) -> Iterator[dict[str, Any]]:
     """What the model is given of a message: its words, its calls, or the result of one."""
     if message.role == "tool":
-        yield {
-            "type": "function_call_output",
-            "call_id": message.tool_call_id,
-            "output": message.content,
-        }
+        yield result_item(message.tool_call_id, message.content)
         return
     if message.content or not message.tool_calls:
-        kind = "input_text" if message.role == "user" else "output_text"
-        yield {
-            "type": "message",
-            "role": message.role,
-            "content": [{"type": kind, "text": message.content}],
-        }
+        yield message_item(message.role, message.content)
     for call in message.tool_calls:
-        arguments = call.arguments_json
-        text = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
-        yield {
-            "type": "function_call",
-            "name": call.tool_name,
-            "arguments": text,
-            "call_id": call.id,
-        }
+        yield call_item(call.id, call.tool_name, call.arguments_json)
+
+
+def message_item(role: str, text: str, pictures: Iterable[str] = ()) -> dict[str, Any]:
+    """Words of a person or of a model. `pictures`: as data URLs."""
+    kind = "input_text" if role == "user" else "output_text"
+    content = [{"type": kind, "text": text}] if text else []
+    shown = [{"type": "input_image", "image_url": picture} for picture in pictures]
+    return {"type": "message", "role": role, "content": [*content, *shown] or [{"type": kind, "text": ""}]}
+
+
+def call_item(call_id: str, name: str, arguments: Any) -> dict[str, Any]:
+    """A call of a tool."""
+    text = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
+    return {"type": "function_call", "name": name, "arguments": text, "call_id": call_id}
+
+
+def result_item(call_id: str, output: Any) -> dict[str, Any]:
+    """What came back from a call. `output`: a text, or a list of blocks."""
+    return {"type": "function_call_output", "call_id": call_id, "output": output}
+
+
+def event_of(role: str, text: str) -> dict[str, Any]:
+    """What shows these words to a person."""
+    if role == "user":
+        return {"type": "user_message", "message": text, "images": []}
+    return {"type": "agent_message", "message": text}

@@ -6,7 +6,7 @@ Owns how raddle writes a message of that format, and where the list of an old do
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -186,30 +186,48 @@ class _Document:
 
 def _line(message: Message, *, is_old: bool = False) -> dict[str, Any]:
     """One message as the program writes it. `is_old`: as documents have it, where a prompt is a text."""
-    head = {"id": message.id, "timestamp": stamp_of(message)}
     if message.role == "assistant":
-        line: dict[str, Any] = {**head, "type": "gemini", "content": message.content}
-        if message.model:
-            line["model"] = message.model
-        if message.tool_calls:
-            line["toolCalls"] = [
-                {
-                    "id": call.id,
-                    "name": call.tool_name,
-                    "args": call.arguments_json if isinstance(call.arguments_json, dict) else {},
-                    "status": "success",
-                    "timestamp": head["timestamp"],
-                }
-                for call in message.tool_calls
-            ]
+        calls = [(call.id, call.tool_name, call.arguments_json) for call in message.tool_calls]
+        line = answer_line(message, message.content, calls)
     elif message.role == "tool":
-        kind = "error" if message.is_error else "output"
-        response = {
-            "id": message.tool_call_id,
-            "name": message.tool_name,
-            "response": {kind: message.content},
-        }
-        line = {**head, "type": "user", "content": [{"functionResponse": response}]}
+        line = prompt_line(
+            message,
+            [
+                response_part(
+                    message.tool_call_id, message.tool_name, message.content, is_error=message.is_error
+                )
+            ],
+        )
     else:
-        line = {**head, "type": "user", "content": message.content if is_old else [{"text": message.content}]}
+        line = prompt_line(message, message.content if is_old else [{"text": message.content}])
     return line | {FIELD: carried_form(message, is_said=message.role != "tool")}
+
+
+def answer_line(message: Message, content: Any, calls: Iterable[tuple[str, str, Any]]) -> dict[str, Any]:
+    """What a model said. `calls`: (id, name, arguments) of each."""
+    at = stamp_of(message)
+    line: dict[str, Any] = {"id": message.id, "timestamp": at, "type": "gemini", "content": content}
+    if message.model:
+        line["model"] = message.model
+    made = [
+        {
+            "id": call_id,
+            "name": name,
+            "args": arguments if isinstance(arguments, dict) else {},
+            "status": "success",
+            "timestamp": at,
+        }
+        for call_id, name, arguments in calls
+    ]
+    return line | ({"toolCalls": made} if made else {})
+
+
+def prompt_line(message: Message, content: Any) -> dict[str, Any]:
+    """What a person said, or what came back from calls."""
+    return {"id": message.id, "timestamp": stamp_of(message), "type": "user", "content": content}
+
+
+def response_part(call_id: str, name: str, text: str, *, is_error: bool) -> dict[str, Any]:
+    """What came back from a call."""
+    response = {"error" if is_error else "output": text}
+    return {"functionResponse": {"id": call_id, "name": name, "response": response}}

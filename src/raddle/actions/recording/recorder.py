@@ -65,6 +65,14 @@ class Step(Struct, frozen=True, kw_only=True):
     """The call whose tool begins to run."""
     ends: str = ""
     """The call whose tool runs no longer."""
+    edit: Callable[[Editor], str] | None = None
+    """What else is written with it; the id of the message that it added, under which the session goes on (empty:
+    none). Like all that is done in `ThreadStore.apply` it may run twice."""
+
+    @property
+    def speaks(self) -> bool:
+        """Does it say something, so that a thread begins with it?"""
+        return self.turn is not None or self.edit is not None
 
 
 class Opening(Struct, frozen=True, kw_only=True):
@@ -161,7 +169,7 @@ class Recorder:
         step = msgspec.structs.replace(step, state=beside_open(step.state, still), is_private=is_private)
         self._owes_privacy = is_private  # until it is saved, or kept to be
         steps = [*self._waiting, step]
-        if not self._exists and all(waiting.turn is None for waiting in steps):
+        if not self._exists and not any(waiting.speaks for waiting in steps):
             self._waiting, self.state, self._going_on = steps, step.state, still
             self._owes_privacy = False
             return ""
@@ -179,7 +187,7 @@ class Recorder:
         self._waiting, self.state, self.trouble, self._going_on = [], step.state, None, still
         self._exists, self._is_opened, self._owes_privacy = True, True, False
         self._position, self._mine = written.position, written.mine
-        return written.message_id if step.turn is not None else ""
+        return written.message_id if step.speaks else ""
 
     def _save(self, steps: Sequence[Step]) -> _Written:
         whole = [self._with_body_kept(step) for step in steps]
@@ -253,6 +261,9 @@ class Recorder:
             editor.set_model(*step.model)
         if step.title:
             editor.rename(step.title)
+        if step.edit is not None:
+            added = step.edit(editor)
+            return (Position(added), added) if added else (position, "")
         if step.turn is None:
             return position, ""
         turn = step.turn

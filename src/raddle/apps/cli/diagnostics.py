@@ -25,8 +25,10 @@ from raddle.model.errors import (
     NotSignedIn,
     Purged,
     RaddleError,
+    Rejected,
     StorageError,
     TooManyRequests,
+    Unanswered,
     UserError,
 )
 
@@ -42,6 +44,8 @@ EXIT_CODES: tuple[tuple[type[RaddleError], int], ...] = (
     (Forbidden, 7),
     (NetworkError, 7),
     (TooManyRequests, 7),
+    (Rejected, 7),
+    (Unanswered, 7),
     (UserError, 2),
     (ConflictError, 4),
     (FormatError, 5),
@@ -193,7 +197,7 @@ def bug(error: BaseException, *, as_json: bool) -> int:
     from raddle.config import load_config  # noqa: PLC0415  a line of help does not pay for it
 
     try:
-        path = load_config().state_dir / "raddle.log"
+        path = load_config().paths.log_file
         _append(path, "".join(_trace(error)))
         kept = f"where it happened is in {path}"
     except (OSError, RaddleError) as trouble:

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import click
 
 from raddle.apps.cli import diagnostics, words
-from raddle.config import FILE_NAME
 from raddle.model.errors import BrokenFormat
 from raddle.wiring import Stores
 
@@ -29,7 +28,7 @@ def may_import(stores: Stores, what: Sequence[str], *, since: str | None = None,
         (f"  {row.agent}", words.count(row.sessions, "session"), words.size(row.size))
         for row in preview.agents
     ]
-    file = words.short_path(str(stores.paths.config_dir / FILE_NAME))
+    file = words.short_path(str(stores.paths.config_file))
     diagnostics.say("Found on this machine:")
     for line in words.table(rows, (40, 20, 20), styles=(None, None, None)):
         diagnostics.say(line)

@@ -45,6 +45,10 @@ COMMANDS: dict[str, Entry] = {
     "reply": Entry(WRITE, "writing", "reply", "Add a turn to a thread"),
     "draft": Entry(WRITE, "writing", "draft", "Keep, show or clear unsent text"),
     "fork": Entry(WRITE, "writing", "fork", "Copy a thread, or the path to one message, as a new one"),
+    "chat": Entry(WRITE, "answering", "chat", "Talk with a model, or with who else answers"),
+    "resume": Entry(WRITE, "resuming", "resume", "Go on with a thread, here or in an agent"),
+    "jobs": Entry(WRITE, "answering", "jobs", "List the turns that wait for an answer, and settle them"),
+    "policies": Entry(WRITE, "answering", "policies", "List the policies of a deliberation server"),
     "undo": Entry(WRITE, "writing", "undo", "Take back the last turns"),
     "redo": Entry(WRITE, "writing", "redo", "Bring back turns that were taken back"),
     "rename": Entry(KEEP, "keeping", "rename", "Set a thread's title"),
@@ -67,6 +71,7 @@ COMMANDS: dict[str, Entry] = {
     "restore": Entry(KEEP, "removing", "restore", "Bring deleted threads back"),
     "purge": Entry(KEEP, "removing", "purge", "Erase a thread, or its removed turns, for good"),
     "doctor": Entry(CARE, "doctor", "doctor", "Check what is stored, and mend it"),
+    "responders": Entry(CARE, "answering", "responders", "List who can answer, and keep their keys"),
     "config": Entry(CARE, "config", "config", "Show every setting and where it comes from"),
     "completion": Entry(CARE, "completion", "completion", "Print the completion script of a shell"),
 }

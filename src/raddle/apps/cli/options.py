@@ -130,6 +130,38 @@ text_argument = click.argument("text", metavar="TEXT", type=TextOrStdin())
 role_option = click.option("--role", default="user", show_default=True, type=Role(), help="Who says TEXT.")
 
 
+attach_option = click.option(
+    "--attach",
+    "attached",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(),
+    help="Send this file with it; may be given several times.",
+)
+_ASKING = (
+    click.option(
+        "--with", "who", default="", metavar="NAME", type=Words(), help="Who answers; else as before."
+    ),
+    click.option("--model", default="", type=Words(), help="Another model than the responder's own."),
+    click.option(
+        "--policy", default="", type=Words(), help="Another policy of a deliberation, for this turn."
+    ),
+    click.option(
+        "--budget",
+        type=click.IntRange(1),
+        metavar="TOKENS",
+        help="Send no more of the conversation than that.",
+    ),
+)
+
+
+def asking_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of every command that asks: `who`, `model`, `policy`, `budget`."""
+    for option in reversed(_ASKING):
+        command = option(command)
+    return command
+
+
 def message_option(name: str, help_text: str, *, default: str | None = None) -> Decorator:
     """An option that names a message by its id, or by the start or the end of it."""
     return click.option(

@@ -207,22 +207,35 @@ class Editor:
         return parent.branch_id if goes_on and parent.is_sidechain == is_sidechain else None
 
     def rollback_last_user_turn(self) -> bool:
-        """Take back the last appended message where it is a user turn without replies; did one go?
-
-        Its job is cleared and its text goes back to the draft it came from, above what was typed there since.
-        """
+        """Take back the last appended message where it is a user turn without replies; did one go?"""
         last = None
         for message in self.thread.tree.shown():
             last = message
-        if last is None or not _starts_a_turn(last) or not self.thread.tree.is_leaf(last.id):
+        return last is not None and self.take_back(last.id)
+
+    def take_back(self, message_id: str) -> bool:
+        """Take back a user turn without replies: it was sent, and nobody will answer it. Did it go?
+
+        Its job is cleared and its text goes back to the draft it came from, above what was typed there since.
+        """
+        turn = self.thread.tree.get(message_id)
+        if turn is None or not _starts_a_turn(turn) or not self.thread.tree.is_leaf(message_id):
             return False
         for job in self.thread.pending_jobs:
-            if job.parent_id == last.id:
+            if job.parent_id == message_id:
                 self.clear_job(job.job_id)
-        self.write(f"gone/{last.id}", True)
-        typed = self.thread.drafts.get(self.author.device, {}).get(last.parent_id or ROOT, "")
-        self.set_draft(last.parent_id, "\n\n".join(text for text in (last.content, typed) if text))
+        if self.thread.tree.is_removed(message_id):
+            return False
+        self.write(f"gone/{message_id}", True)
+        typed = self.thread.drafts.get(self.author.device, {}).get(turn.parent_id or ROOT, "")
+        self.set_draft(turn.parent_id, "\n\n".join(text for text in (turn.content, typed) if text))
         return True
+
+    def rename_job(self, job_id: str, new_id: str) -> None:
+        """Call a launch by another id from now on: that which who works on it gave it."""
+        entry = self.thread.shows(f"job/{named(job_id, 'the id of a job')}")
+        if isinstance(entry, dict):
+            self.write_all(((f"job/{job_id}", None), (f"job/{named(new_id, 'the id of a job')}", entry)))
 
     def undo(self, turns: int = 1) -> list[str]:
         """Take back the last `turns` turns on the path to the tip (a user message and all below it); ids

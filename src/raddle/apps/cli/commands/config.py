@@ -8,14 +8,14 @@ import click
 
 from raddle.apps.cli import diagnostics, output, words
 from raddle.apps.cli.options import as_json
-from raddle.config import FILE_NAME, load_config
+from raddle.config import load_config
 
 
 @click.group(
     invoke_without_command=True,
-    help=f"""Show every setting, and which file, variable or default it comes from.
+    help="""Show every setting, and which file, variable or default it comes from.
 
-    Settings are made in {FILE_NAME} or by RADDLE_ variables: docs/reference/settings.md says which there are.""",
+    Settings are made in config.toml or by RADDLE_ variables: docs/reference/settings.md says which there are.""",
 )
 @as_json
 @click.pass_context
@@ -57,7 +57,7 @@ def show_settings(*, json: bool) -> None:
     )
     for line in lines:
         output.styled(line)
-    file = loaded.config_dir / FILE_NAME
+    file = loaded.paths.config_file
     there = "" if file.exists() else ", which is not there yet"
     diagnostics.suggest(f"settings are made in {words.short_path(str(file))}{there}")
 

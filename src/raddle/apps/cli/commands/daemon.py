@@ -70,10 +70,9 @@ def start_in_background(config: Config) -> int:
 @as_json
 def status(json: bool) -> None:
     """Print it."""
-    from raddle.wiring.daemon import paths_of  # noqa: PLC0415
     from raddle.wiring.daemon_state import status_of  # noqa: PLC0415
 
-    found = status_of(paths_of(load_config()))
+    found = status_of(load_config().paths)
     if json:
         output.json(as_plain(found))
         return
@@ -144,10 +143,9 @@ def as_plain(found: DaemonStatus) -> dict[str, Any]:
 @as_json
 def stop(json: bool) -> None:
     """Print its process id."""
-    from raddle.wiring.daemon import paths_of  # noqa: PLC0415
     from raddle.wiring.daemon_state import stop_daemon  # noqa: PLC0415
 
-    pid = stop_daemon(paths_of(load_config()))
+    pid = stop_daemon(load_config().paths)
     output.answer(json, {"pid": pid}, f"ended the daemon (process {pid})")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from raddle.apps.cli import diagnostics, output, words
@@ -104,7 +106,8 @@ def archive(stores: Stores, thread: str, off: bool, json: bool) -> None:
 @click.command(
     help="""Keep thread ID on this machine: never synced, never shared, never searched online; --off ends that.
 
-    Without ID, a private conversation starts: its first turn is read from stdin. What shall be private by itself,
+    Without ID, a private conversation starts: a talk where somebody is set up to answer (`raddle responders`), else its
+    first turn is read from stdin. What shall be private by itself,
     by folder or by repository, stands in config.toml under [private].""",
 )
 @click.argument("thread", metavar="[ID]", required=False, type=Words(), shell_complete=complete_thread)
@@ -114,10 +117,14 @@ def archive(stores: Stores, thread: str, off: bool, json: bool) -> None:
 def private(stores: Stores, thread: str | None, off: bool, json: bool) -> None:
     """Print what it is now, or the id of the new thread."""
     if thread is None:
+        from raddle.apps.cli.chatting import Talk  # noqa: PLC0415
         from raddle.apps.cli.commands.writing import begin  # noqa: PLC0415
 
         if off:
             raise InvalidInput("--off needs a thread", "name it: `raddle private ID --off`")
+        if stores.config.responders and sys.stdin.isatty() and not json:
+            Talk(stores, is_private=True).run()
+            return
         begin(stores, TextOrStdin().convert("-", None, None), is_private=True, json=json)
         return
     with stores.threads.edit(stores.resolve(thread)) as editor:

@@ -75,12 +75,10 @@ def serve(
 
 def _in_background(config: Config, stack: contextlib.ExitStack) -> Callable[[str, str | None], None]:
     """Be the server of `raddle up` until `stack` ends; what notes where it listens."""
-    from raddle.wiring.daemon import paths_of  # noqa: PLC0415
     from raddle.wiring.own_server import being_own_server, note_address  # noqa: PLC0415
 
-    paths = paths_of(config)
-    stack.enter_context(being_own_server(paths))
-    return lambda address, _: note_address(paths, address)
+    stack.enter_context(being_own_server(config.paths))
+    return lambda address, _: note_address(config.paths, address)
 
 
 def _ready(address: str, setup: str | None) -> None:

@@ -18,7 +18,7 @@ from raddle.apps.cli.commands.importing import as_plain, bring_in, print_report
 from raddle.apps.cli.first_import import is_first, may_import
 from raddle.apps.cli.options import as_json, warn_of_settings
 from raddle.apps.cli.own_server import PORT, bring_up, has_server_parts
-from raddle.config import AGENT_VARIABLES, FILE_NAME, SETTINGS, Config, load_config
+from raddle.config import AGENT_VARIABLES, SETTINGS, Config, load_config
 from raddle.model.errors import NetworkError, NotSignedIn, StorageError
 from raddle.model.threads.summary import ThreadSummary
 from raddle.wiring import Stores, open_stores
@@ -76,7 +76,7 @@ def up(demo: bool, stop: bool, no_server: bool, json: bool) -> None:
 def _unasked(stores: Stores, command: str) -> str:
     """What the question of the first import would have said, where nobody could be asked."""
     rules = stores.config.import_exclude + stores.config.private_workspaces + stores.config.private_remotes
-    file = words.short_path(str(stores.paths.config_dir / FILE_NAME))
+    file = words.short_path(str(stores.paths.config_file))
     if rules:
         return f"no terminal to ask at: {words.count(len(rules), 'rule')} of {file} held"
     return (
@@ -95,11 +95,10 @@ def _bring_in(stores: Stores, *, json: bool) -> dict[str, Any]:
 
 def _stop(config: Config, *, json: bool) -> None:
     """End what `up` started; print what was."""
-    from raddle.wiring.daemon import paths_of  # noqa: PLC0415
     from raddle.wiring.daemon_state import status_of, stop_daemon  # noqa: PLC0415
     from raddle.wiring.own_server import stop_own_server  # noqa: PLC0415
 
-    paths = paths_of(config)
+    paths = config.paths
     daemon = stop_daemon(paths) if status_of(paths).is_running else None
     server = stop_own_server(paths)
     ended = [name for name, pid in (("the daemon", daemon), ("the server", server)) if pid]
@@ -157,7 +156,7 @@ def _demo_places(base: Path) -> dict[str, str]:
 
 
 def _demo_config() -> Config:
-    base = load_config().cache_dir / "demo"
+    base = load_config().paths.demo_dir
     return load_config({"HOME": str(base / "home"), **_demo_places(base)})
 
 
@@ -166,7 +165,7 @@ def _demo(*, json: bool, with_server: bool) -> None:
     from raddle.apps.cli.demo_home import write_demo_home  # noqa: PLC0415
 
     own = load_config()
-    base = own.cache_dir / "demo"
+    base = own.paths.demo_dir
     try:
         made = write_demo_home(base / "home", now=_now_of(base))
         places = {

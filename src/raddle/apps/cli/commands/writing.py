@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from raddle.apps.cli import diagnostics, output, words
@@ -9,6 +11,8 @@ from raddle.apps.cli.options import (
     KeptText,
     TextOrStdin,
     as_json,
+    asking_options,
+    attach_option,
     message_option,
     role_option,
     text_argument,
@@ -37,22 +41,34 @@ _MOST_TURNS = 1_000_000
 @click.option("--title", default="", type=KeptText(), help="What lists call it; else its first words.")
 @click.option("--private", "is_private", is_flag=True, help="It never leaves this machine.")
 @role_option
+@attach_option
 @as_json
 @with_stores
-def new(stores: Stores, text: str, title: str, is_private: bool, role: str, json: bool) -> None:
+def new(
+    stores: Stores, text: str, title: str, is_private: bool, role: str, attached: tuple[str, ...], json: bool
+) -> None:
     """Print the new thread's id."""
-    begin(stores, text, title=title, is_private=is_private, role=role, json=json)
+    begin(stores, text, title=title, is_private=is_private, role=role, attached=attached, json=json)
 
 
 def begin(
-    stores: Stores, text: str, *, title: str = "", is_private: bool = False, role: str = "user", json: bool
+    stores: Stores,
+    text: str,
+    *,
+    title: str = "",
+    is_private: bool = False,
+    role: str = "user",
+    attached: tuple[str, ...] = (),
+    json: bool,
 ) -> None:
     """Start a thread where the person stands; print its id."""
     from raddle.actions.importing.titles import title_from  # noqa: PLC0415
     from raddle.actions.threads import start_thread  # noqa: PLC0415
+    from raddle.wiring.attaching import attachments_of  # noqa: PLC0415
 
     warn_of_settings(stores)
     place = stores.place()
+    attachments = attachments_of(stores, attached)
     thread_id, message = start_thread(
         stores.threads,
         text,
@@ -63,6 +79,7 @@ def begin(
         client_version=place.client_version,
         git=place.git,
         is_private=is_private or place.is_private,
+        attachments=attachments,
     )
     value = {"id": thread_id, "message_id": message.id, "is_private": is_private or place.is_private}
     output.answer(json, value, thread_id)
@@ -74,26 +91,73 @@ def begin(
     help="""Add the turn TEXT to thread ID (a lone - reads it from stdin), and print the new message's id.
 
     It goes under the newest turn, or on the branch you switched to. Under a message that has replies, it
-    starts a branch; both answers stay.""",
+    starts a branch; both answers stay. With --ask it is sent to who answers there, and the answer is printed; without
+    TEXT, the turn that stands there already is.""",
 )
 @thread_argument
-@text_argument
+@click.argument("text", required=False, type=TextOrStdin())
 @message_option("--parent", "Reply to this message, or to root: a new line of conversation.", default=TIP)
 @role_option
+@attach_option
+@click.option("--ask", "is_asked", is_flag=True, help="Send it, and print the answer.")
+@asking_options
 @as_json
 @with_stores
-def reply(stores: Stores, thread: str, text: str, parent: str, role: str, json: bool) -> None:
-    """Print the new message's id."""
+def reply(
+    stores: Stores,
+    thread: str,
+    text: str | None,
+    parent: str,
+    role: str,
+    attached: tuple[str, ...],
+    is_asked: bool,
+    json: bool,
+    **asking: Any,
+) -> None:
+    """Print the new message's id, or the answer."""
     from raddle.actions.threads import reply as say  # noqa: PLC0415
+    from raddle.wiring.attaching import attachments_of  # noqa: PLC0415
 
     thread_id = stores.resolve(thread)
     chosen = _switched_to(stores, thread_id) if parent == TIP else ""
-    message = say(stores.threads, thread_id, text, parent=chosen or parent, role=role)
+    if is_asked:
+        _ask(stores, thread_id, text or "", chosen or parent, role, attached, json=json, **asking)
+        return
+    if any(asking.values()):
+        raise InvalidInput("--with, --model, --policy and --budget are for asking", "add --ask")
+    attachments = attachments_of(stores, attached)
+    message = say(
+        stores.threads, thread_id, text or "", parent=chosen or parent, role=role, attachments=attachments
+    )
     if chosen:
         stores.active.set(thread_id, message.id)
     output.answer(
         json, {"id": thread_id, "message_id": message.id, "parent_id": message.parent_id}, message.id
     )
+
+
+def _ask(
+    stores: Stores,
+    thread_id: str,
+    text: str,
+    parent: str,
+    role: str,
+    attached: tuple[str, ...],
+    *,
+    json: bool,
+    who: str,
+    model: str,
+    policy: str,
+    budget: int | None,
+) -> None:
+    from raddle.apps.cli.chatting import Talk  # noqa: PLC0415
+
+    if role != "user":
+        raise InvalidInput(f"a turn of {role} is not asked about", "leave --role out, or --ask")
+    talk = Talk(stores, who=who, model=model, policy=policy, budget=budget, json=json)
+    talk.stand_at(thread_id, None if parent == TIP else parent)
+    talk.attach(attached)
+    talk.say(text, again=not text.strip() and not attached)
 
 
 def _switched_to(stores: Stores, thread_id: str) -> str:

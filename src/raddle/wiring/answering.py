@@ -25,9 +25,9 @@ from raddle.adapters.credentials import ApiKeys
 from raddle.adapters.local_store.launch_book import LaunchBook
 from raddle.adapters.responders import responder_of
 from raddle.model.errors import InvalidInput, NotFound
-from raddle.model.threads.message import Attachment
 from raddle.model.threads.thread import Thread
 from raddle.wiring import Stores
+from raddle.wiring.attaching import attachment_bytes
 from raddle.wiring.bodies import keep_body
 
 _HOW = (
@@ -104,22 +104,15 @@ def job_responder(stores: Stores, name: str) -> JobResponder | None:
     return found  # type: ignore[return-value]  # what lives on keeps jobs (actions/answering/ports.py)
 
 
-def desk_of(stores: Stores) -> Desk:
-    """What asking works with on this machine."""
+def desk_of(stores: Stores, *, is_private: bool = True) -> Desk:
+    """What asking works with on this machine. `is_private`: may nothing be fetched of what was attached?"""
     return Desk(
         threads=lambda: stores.threads,
         book=LaunchBook(stores.paths.launches_dir),
         new_id=stores.author.new_id,
         keep_body=functools.partial(keep_body, stores),
-        read=functools.partial(_read, stores),
+        read=functools.partial(attachment_bytes, stores, is_private=is_private),
     )
-
-
-def _read(stores: Stores, attachment: Attachment) -> bytes | None:
-    try:
-        return stores.blobs.read(attachment.sha256)
-    except NotFound:
-        return None
 
 
 def ask_in(
@@ -135,7 +128,7 @@ def ask_in(
         state=thread.agent_state,
         told=told_in(thread),
     )
-    return _ask(stores, thread.id, opening, settings, request)
+    return _ask(stores, thread.id, opening, settings, request, is_private=thread.is_private)
 
 
 def ask_anew(
@@ -161,10 +154,28 @@ def ask_anew(
     return thread_id, _ask(stores, thread_id, opening, settings, request)
 
 
+def begin_with_draft(stores: Stores, text: str, *, is_private: bool) -> str:
+    """A thread where the person stands in which nothing is said yet but what they type; its id."""
+    place = stores.place()
+    with stores.threads.create() as editor:
+        if is_private or place.is_private:
+            editor.set_private(True)
+        editor.start(workspace_root=place.workspace_root, cwd=place.cwd, client_version=place.client_version)
+        editor.snapshot_git(place.git)
+        editor.set_draft(None, text)
+        return editor.thread.id
+
+
 def _ask(
-    stores: Stores, thread_id: str, opening: Opening, settings: ResponderSettings, request: Request
+    stores: Stores,
+    thread_id: str,
+    opening: Opening,
+    settings: ResponderSettings,
+    request: Request,
+    *,
+    is_private: bool = True,
 ) -> Generator[Told, None, None]:
-    desk = desk_of(stores)
+    desk = desk_of(stores, is_private=is_private)
     if request.budget_tokens is None:
         request = msgspec.structs.replace(request, budget_tokens=settings.budget_tokens)
     recorder = Recorder(desk.threads, thread_id, opening, keep_body=desk.keep_body)

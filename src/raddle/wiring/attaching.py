@@ -9,8 +9,10 @@ import mimetypes
 from collections.abc import Iterable
 from pathlib import Path
 
-from raddle.model.errors import InvalidInput, StorageError, TooLarge
+from raddle.adapters.files import make_folder, write_atomic
+from raddle.model.errors import InvalidInput, NotFound, RaddleError, StorageError, TooLarge
 from raddle.model.threads.message import Attachment
+from raddle.model.threads.thread import Thread
 from raddle.wiring import Stores
 
 MOST_BYTES = 64 << 20
@@ -42,3 +44,80 @@ def _attachment(stores: Stores, path: Path) -> Attachment:
         name=name,
         size=len(data),
     )
+
+
+def attachment_bytes(stores: Stores, attachment: Attachment, *, is_private: bool) -> bytes | None:
+    """What was attached: from here, else from the server that another device gave it to; then it is kept. None where
+    it is not to be had. A network is asked only where this device is signed in and may, never for a private thread."""
+    try:
+        return stores.blobs.read(attachment.sha256)
+    except NotFound:
+        pass
+    from raddle.wiring.remote import open_remote, server_of  # noqa: PLC0415  most blobs are here
+
+    if is_private or stores.config.is_offline or not server_of(stores, is_needed=False):
+        return None
+    try:
+        with open_remote(stores) as remote:
+            data = _fetched(remote.blob(attachment.sha256))
+    except RaddleError:  # not there, not signed in, no network: the words say that it is missing
+        return None
+    return data if data is not None and stores.blobs.put(data, compress=True) == attachment.sha256 else None
+
+
+def _fetched(pieces: Iterable[bytes]) -> bytes | None:
+    """All of it, where it is no larger than anybody attaches."""
+    data = bytearray()
+    for piece in pieces:
+        data += piece
+        if len(data) > MOST_BYTES:
+            return None
+    return bytes(data)
+
+
+def attachments_in(thread: Thread) -> list[tuple[str, Attachment]]:
+    """(message id, attachment) of all that was attached and not erased, in the order of the thread."""
+    return [
+        (message.id, attachment)
+        for message in thread.tree.shown()
+        for attachment in message.attachments
+        if not attachment.is_body
+    ]
+
+
+def write_attachments(stores: Stores, thread: Thread, folder: Path) -> tuple[list[Path], list[Attachment]]:
+    """Write each into `folder`, under its own name, with a number where that is taken; (paths, those that are missing).
+
+    One that is there already with these bytes is not written again. A name never leads out of the folder.
+    """
+    paths: list[Path] = []
+    missing: list[Attachment] = []
+    for _, attachment in attachments_in(thread):
+        data = attachment_bytes(stores, attachment, is_private=thread.is_private)
+        if data is None:
+            missing.append(attachment)
+            continue
+        make_folder(folder)
+        path = _free_name(folder, _file_name(attachment), data)
+        if not path.exists():
+            write_atomic(path, data)
+        if path not in paths:
+            paths.append(path)
+    return paths, missing
+
+
+def _file_name(attachment: Attachment) -> str:
+    name = attachment.name.replace("\\", "/").rpartition("/")[2]
+    safe = "".join(character if character.isprintable() else "_" for character in name).strip().lstrip(".")
+    return safe[:120] or f"{attachment.sha256[:12]}{mimetypes.guess_extension(attachment.media_type) or ''}"
+
+
+def _free_name(folder: Path, name: str, data: bytes) -> Path:
+    stem, dot, suffix = name.rpartition(".")
+    if not stem:
+        stem, dot, suffix = name, "", ""
+    for number in range(1, 10_000):
+        path = folder / (name if number == 1 else f"{stem}-{number}{dot}{suffix}")
+        if not path.exists() or (path.is_file() and path.read_bytes() == data):
+            return path
+    raise StorageError(f"{folder} has too many files called {name}", "name another folder")

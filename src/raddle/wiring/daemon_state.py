@@ -1,20 +1,18 @@
 """What is known of a data folder's daemon: that it runs (its lock), what it does (its state), what it did (its log).
 
-The one place that spells these files and takes that lock. A second one could not tell a daemon that runs from the
+The one place that writes these files and takes that lock. A second one could not tell a daemon that runs from the
 words of one that was killed, and would send a signal to whoever has its process id now.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
-import re
 import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -30,9 +28,8 @@ MOST_LOG_BYTES = 5_000_000
 _START_SECONDS = 1.0
 """So long a start waits for the lock: who asks for the status holds it for a moment."""
 _PAUSE_SECONDS = 0.02
-_HOLDER = re.compile(r": process (\d+) holds it")
 
-Part = Literal["import", "sync", "events", "settings"]
+Part = Literal["import", "sync", "events", "settings", "jobs"]
 
 
 class DaemonTrouble(Struct, frozen=True, kw_only=True):
@@ -83,36 +80,15 @@ class DaemonRuns(ConflictError):
     code = "daemon_runs"
 
 
-class _Places(NamedTuple):
-    lock_dir: Path
-    state: Path
-    log: Path
-
-
-def mark_of(paths: Paths) -> str:
-    """Tells data folders apart in names, whatever links lead to them."""
-    return hashlib.sha256(os.fsencode(os.path.realpath(paths.data_dir))).hexdigest()[:12]
-
-
-def _places(paths: Paths) -> _Places:
-    mark = mark_of(paths)
-    return _Places(
-        paths.data_dir / "daemon-lock",
-        paths.state_dir / f"daemon-{mark}.json",
-        paths.state_dir / f"daemon-{mark}.log",
-    )
-
-
 @contextlib.contextmanager
 def only_daemon(paths: Paths) -> Iterator[None]:
     """Be the daemon of this data folder; DaemonRuns, with its process id, where another one is."""
-    locks = LockFiles(_places(paths).lock_dir, stripes=1)
+    locks = LockFiles(paths.daemon_lock_dir, stripes=1)
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(locks.held("daemon", timeout_seconds=_START_SECONDS))
         except LockHeld as error:
-            pid = _holder(error)
-            told = "" if pid is None else f": process {pid}"
+            told = "" if error.pid is None else f": process {error.pid}"
             raise DaemonRuns(
                 f"a daemon is at work here already{told}",
                 "`raddle daemon status` says what it does, `raddle daemon stop` ends it",
@@ -120,17 +96,11 @@ def only_daemon(paths: Paths) -> Iterator[None]:
         yield
 
 
-def _holder(error: LockHeld) -> int | None:
-    found = _HOLDER.search(error.message)
-    return None if found is None else int(found[1])
-
-
 def save_state(paths: Paths, state: DaemonState) -> bool:
     """Write what the daemon says of itself; False where that cannot be, now: nothing depends on it."""
-    place = _places(paths).state
     try:
-        make_folder(place.parent)
-        write_atomic(place, msgspec.json.encode(state))
+        make_folder(paths.state_dir)
+        write_atomic(paths.daemon_state, msgspec.json.encode(state))
     except StorageError:
         return False
     return True
@@ -138,27 +108,26 @@ def save_state(paths: Paths, state: DaemonState) -> bool:
 
 def status_of(paths: Paths) -> DaemonStatus:
     """Does one run here, and what does it say? StorageError where nobody may look."""
-    places = _places(paths)
-    is_running, pid = _running(places)
-    state = _read_state(places.state)
+    is_running, pid = _running(paths.daemon_lock_dir)
+    state = _read_state(paths.daemon_state)
     if is_running and state is not None and state.pid != pid:
         state = None  # it has just begun, and these are the words of the one before
-    return DaemonStatus(is_running=is_running, pid=pid, state=state, log=places.log)
+    return DaemonStatus(is_running=is_running, pid=pid, state=state, log=paths.daemon_log)
 
 
-def _running(places: _Places) -> tuple[bool, int | None]:
+def _running(lock_dir: Path) -> tuple[bool, int | None]:
     try:
-        places.lock_dir.stat()
+        lock_dir.stat()
     except (FileNotFoundError, NotADirectoryError):
         return False, None
     except OSError as error:
-        raise storage_error(error, places.lock_dir, "look at") from error
-    locks = LockFiles(places.lock_dir, stripes=1)
+        raise storage_error(error, lock_dir, "look at") from error
+    locks = LockFiles(lock_dir, stripes=1)
     try:
         with locks.held("daemon", shared=True, timeout_seconds=0):
             return False, None
     except LockHeld as error:
-        return True, _holder(error)
+        return True, error.pid
 
 
 def _read_state(path: Path) -> DaemonState | None:
@@ -201,7 +170,7 @@ class DaemonLog:
     """The daemon's log: a JSON object a line, at most twice MOST_LOG_BYTES of them."""
 
     def __init__(self, paths: Paths, clock: Clock, *, most_bytes: int = MOST_LOG_BYTES) -> None:
-        self._path = _places(paths).log
+        self._path = paths.daemon_log
         self._clock = clock
         self._most_bytes = most_bytes
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from raddle.adapters.files import find_bytes, storage_error
 from raddle.adapters.local_store.import_ledger_damage import drop_set_aside
+from raddle.adapters.local_store.launch_book import LaunchBook
 from raddle.adapters.temporaries import abandoned_temporaries, remove_temporary
 from raddle.model.errors import Ambiguous, FormatError, NotFound
 from raddle.model.ids import parse_thread_id, parse_thread_id_prefix
@@ -62,6 +63,7 @@ def purge_thread(stores: Stores, thread_id: str) -> int:
         stores.index.remove(thread_id)
         stores.index.optimize()  # until then its words stand in pages that are only marked as free
         _sweep_half_made(stores)
+        LaunchBook(stores.paths.launches_dir).forget_thread(thread_id)
         stores.threads.delete_files(thread_id)
         stores.ledger.forget_segments(thread_id)
         drop_set_aside(stores.paths)  # once more: the damage may have been met after the first time

@@ -22,7 +22,8 @@ _DRAFT_SECONDS = 1.0
 _HELP = (
     ("/with NAME", "who answers from now on"),
     ("/model NAME", "which model, empty: the responder's own"),
-    ("/policy NAME", "which policy, for a deliberation; /policies lists them"),
+    ("/policy NAME", "which policy, for a deliberation; empty: the responder's own"),
+    ("/policies", "list them"),
     ("/attach FILE", "send a file with the next turn"),
     ("/again", "ask once more about the last turn"),
     ("/undo", "take the last turn back"),
@@ -83,6 +84,8 @@ class Talk:
 
     def say(self, text: str, *, again: bool = False) -> None:
         """One turn and its answer. `again`: the turn that stands last is asked about."""
+        from raddle.actions.importing.titles import title_from  # noqa: PLC0415
+        from raddle.actions.threads import rename  # noqa: PLC0415
         from raddle.wiring.answering import ask_anew, ask_in, chosen_responder  # noqa: PLC0415
         from raddle.wiring.attaching import attachments_of  # noqa: PLC0415
 
@@ -98,6 +101,8 @@ class Talk:
             model=self._model,
             policy=self._policy or (thread.plain("active_policy") or "" if thread is not None else ""),
         )
+        if thread is not None and not thread.title and not len(thread.tree):
+            rename(self.stores.threads, thread.id, text, title_of=title_from)
         telling = Telling(as_json=self._json, answer=self._ask_person if sys.stdin.isatty() else None)
         if thread is None:
             self.thread_id, told = ask_anew(self.stores, settings, request, is_private=self._is_private)
@@ -229,10 +234,7 @@ class Talk:
         except ImportError:
             yield
             return
-        if not self.thread_id:
-            yield
-            return
-        before = self._draft()
+        before = self._draft() if self.thread_id else ""
         if before:
             readline.set_startup_hook(lambda: readline.insert_text(before))
         is_over = threading.Event()
@@ -259,6 +261,12 @@ class Talk:
         return thread.drafts.get(self.stores.author.device, {}).get(self._head or "root", "")
 
     def _keep_draft(self, text: str) -> None:
+        from raddle.wiring.answering import begin_with_draft  # noqa: PLC0415
+
         # What cannot be kept now is tried again in a second; the turn itself says what is wrong.
-        with contextlib.suppress(RaddleError), self.stores.threads.edit(self.thread_id) as editor:
-            editor.set_draft(self._head, text)
+        with contextlib.suppress(RaddleError):
+            if not self.thread_id:
+                self.thread_id = begin_with_draft(self.stores, text, is_private=self._is_private)
+                return
+            with self.stores.threads.edit(self.thread_id) as editor:
+                editor.set_draft(self._head, text)

@@ -41,6 +41,7 @@ COMMANDS: dict[str, Entry] = {
     "branches": Entry(FIND, "branches", "branches", "List, name, compare, switch and move branches"),
     "stats": Entry(FIND, "stats", "stats", "Sum the tokens used, by day, thread, agent, model, …"),
     "export": Entry(FIND, "exporting", "export", "Write a thread out as markdown, json, text, …"),
+    "attachments": Entry(FIND, "attaching", "attachments", "List what was attached, and write it out"),
     "new": Entry(WRITE, "writing", "new", "Start a thread"),
     "reply": Entry(WRITE, "writing", "reply", "Add a turn to a thread"),
     "draft": Entry(WRITE, "writing", "draft", "Keep, show or clear unsent text"),

@@ -12,6 +12,7 @@ from raddle.apps.cli.options import (
     Words,
     as_json,
     asking_options,
+    attach_option,
     complete_thread,
     message_option,
     warn_of_settings,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 @click.argument("thread", metavar="[ID]", required=False, type=Words(), shell_complete=complete_thread)
 @message_option("--branch", "Go on with the branch of this message.")
 @asking_options
+@attach_option
 @click.option("--private", "is_private", is_flag=True, help="A new thread that never leaves this machine.")
 @as_json
 @with_stores
@@ -49,6 +51,7 @@ def chat(
     model: str,
     policy: str,
     budget: int | None,
+    attached: tuple[str, ...],
     is_private: bool,
     json: bool,
 ) -> None:
@@ -61,6 +64,7 @@ def chat(
     talk = Talk(stores, who=who, model=model, policy=policy, budget=budget, is_private=is_private, json=json)
     if thread is not None:
         talk.go_on(stores.resolve(thread), branch)
+    talk.attach(attached)
     if sys.stdin.isatty() and not json:
         talk.run()
     else:

@@ -14,17 +14,15 @@ from uuid import UUID
 import httpx
 from litestar import Litestar, get, post
 from litestar.di import NamedDependency, Provide
-from litestar.exceptions import HTTPException
 from litestar.testing import TestClient
 from psycopg import Connection, sql
 
 from raddle.config import Secret
-from raddle.model.errors import RaddleError
 from raddle.model.protocol.signing_in import DEVICE_GRANT
 from raddle.server.accounts import users
 from raddle.server.accounts.callers import Caller
 from raddle.server.http.callers import provide_caller, provide_visitor
-from raddle.server.http.problems import tell_bug, tell_http_error, tell_raddle_error
+from raddle.server.http.problems import EXCEPTION_HANDLERS
 from raddle.server.http.web import WebSettings
 from raddle.server.pages import handlers as pages
 from raddle.server.routes import auth, devices
@@ -59,11 +57,7 @@ def an_app(database: Database, web: WebSettings | None = None) -> Litestar:
             "caller": Provide(provide_caller, sync_to_thread=False),
             "visitor": Provide(provide_visitor, sync_to_thread=True),
         },
-        exception_handlers={
-            RaddleError: tell_raddle_error,
-            HTTPException: tell_http_error,
-            Exception: tell_bug,
-        },
+        exception_handlers=dict(EXCEPTION_HANDLERS),
         logging_config=None,
     )
 
@@ -86,6 +80,13 @@ class Site:
         return self.client.post(
             action, data={"form_token": found[1], **fields}, follow_redirects=False, **options
         )
+
+    @property
+    def user(self) -> UUID:
+        """Ada's id."""
+        user = users.find_user(self.connection, "ada")
+        assert user is not None
+        return user
 
     def sign_in(self, name: str = "ada", password: str = PASSWORD, **options: Any) -> httpx.Response:
         """Sign in by the page."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -17,24 +16,16 @@ from urllib.parse import urlsplit
 
 import zstandard
 
+from tests.listening_program import ListeningProgram
+
 _MAGIC = b"\x28\xb5\x2f\xfd"
 
 
 @contextlib.contextmanager
 def recorded(address: str, file: Path) -> Iterator[str]:
     """The address of a proxy before the server at `address`; what it passed on is in `file` when the block ends."""
-    command = [sys.executable, "-m", "tests.recording_proxy", address, str(file)]
-    root = Path(__file__).resolve().parent.parent
-    with subprocess.Popen(
-        command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdin is not None
-        try:
-            yield process.stdout.readline().strip()
-        finally:
-            process.stdin.close()
-            process.wait(30)
+    with ListeningProgram("tests.recording_proxy", address, str(file)) as program:
+        yield program.address
 
 
 def texts_of(file: Path) -> bytes:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from tests.listening_program import ListeningProgram
 
 _INTERVAL_SECONDS = 1
 
@@ -21,21 +22,13 @@ _INTERVAL_SECONDS = 1
 @contextlib.contextmanager
 def served_at(conninfo: str, blobs: Path) -> Iterator[str]:
     """The address of a server over that database."""
-    command = [sys.executable, "-m", "tests.served_program", conninfo, str(blobs)]
-    root = Path(__file__).resolve().parent.parent
-    # `-m` finds the tests from the root of the checkout, wherever the test stands.
-    with subprocess.Popen(
-        command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdin is not None
-        address = process.stdout.readline().strip()
-        assert address, "the server did not start"
-        try:
-            yield address
-        finally:
-            process.stdin.close()
-            process.wait(30)
+    with server_program(conninfo, blobs) as program:
+        yield program.address
+
+
+def server_program(conninfo: str, blobs: Path, *socket_path: str) -> ListeningProgram:
+    """A server over that database, at a port or at a Unix socket, to be killed and started again."""
+    return ListeningProgram("tests.served_program", conninfo, str(blobs), *socket_path)
 
 
 def main(conninfo: str, blobs: str, socket_path: str = "") -> None:
@@ -51,6 +44,8 @@ def main(conninfo: str, blobs: str, socket_path: str = "") -> None:
     config = uvicorn.Config(app, ws="none", log_config=None, access_log=False, timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     with socket.socket(socket.AF_UNIX if socket_path else socket.AF_INET) as door:
+        if socket_path:
+            Path(socket_path).unlink(missing_ok=True)  # of one that was killed
         door.bind(socket_path or ("127.0.0.1", 0))
         door.listen()
         threading.Thread(target=_end_with_stdin, args=(server,), daemon=True).start()

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from raddle.actions.importing.run_plan import SourceEntry
-from raddle.actions.importing.source_reading import Lines, OpenSource, Tail, TooLong, Unread
+from raddle.actions.importing.source_reading import Broken, Lines, OpenSource, Tail, TooLong, Unread
 from raddle.model.ids import derived_id
 
 LONGEST = 60
@@ -50,7 +50,7 @@ class SourceLaws:
                         read_to = batch.read_to
                     case Tail():
                         tail = batch.data
-                    case Unread():
+                    case Unread() | Broken():
                         raise AssertionError(batch.reason)
         finally:
             source.close()

@@ -18,7 +18,7 @@ from raddle.model.errors import NotFound, StorageError
 from raddle.model.protocol.hub import GONE, Change, Changes
 from raddle.model.threads.delta import Delta
 from raddle.wiring import Stores
-from raddle.wiring.daemon import ground_of, start_in_background, watch_threads
+from raddle.wiring.daemon import start_in_background, watch_threads
 from raddle.wiring.daemon_state import (
     DaemonLog,
     DaemonRuns,
@@ -30,6 +30,7 @@ from raddle.wiring.daemon_state import (
     stop_daemon,
 )
 from raddle.wiring.daemon_sync import DaemonSync
+from raddle.wiring.standing import ground_of
 from tests.builders import THREAD_ID
 from tests.builders_claude_code import a_short_session
 from tests.builders_import import Machine

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from raddle.adapters.locks import LockFiles
+from raddle.adapters.locks import LockFiles, LockHeld
 from raddle.model.errors import StorageError
 
 HOLD = """
@@ -66,8 +66,9 @@ def is_free(locks: LockFiles, name: str, *, shared: bool = False) -> bool:
 def test_a_lock_of_another_process_is_waited_for_and_its_holder_named(tmp_path: Path) -> None:
     locks = LockFiles(tmp_path)
     with another_process(tmp_path, "a") as process:
-        with pytest.raises(StorageError) as caught, locks.held("a", timeout_seconds=0.05):
+        with pytest.raises(LockHeld) as caught, locks.held("a", timeout_seconds=0.05):
             pass
+        assert caught.value.pid == process.pid
         assert f"process {process.pid} holds it" in caught.value.message
         assert str(tmp_path) in caught.value.message
         assert caught.value.hint
@@ -126,14 +127,15 @@ def test_another_thread_of_ones_own_process_is_named_as_such(tmp_path: Path) -> 
         try:
             with locks.held("a", timeout_seconds=0):
                 said.append("had it")
-        except StorageError as error:
-            said.append(error.message)
+        except LockHeld as error:
+            said.append(f"{error.message} {error.pid}")
 
     with locks.held("a"):
         thread = threading.Thread(target=ask)
         thread.start()
         thread.join()
     assert "another thread of this process" in said[0]
+    assert said[0].endswith(" None")
 
 
 def test_a_thread_may_take_again_what_it_holds(tmp_path: Path) -> None:

@@ -271,6 +271,51 @@ class TestSubAgents:
         assert exported(machine) == session.data
         assert len(self.write_all(machine, "claude-code", tmp_path / "out")) == 1
 
+    def test_the_agents_own_file_is_given_though_an_export_that_was_brought_in_is_larger(
+        self, machine: Machine, tmp_path: Path
+    ) -> None:
+        path, copy, session = self.an_export_that_came_back(machine, tmp_path)
+        session.says("here the agent went on", message="msg_new")
+        write(path, session.data)
+        machine.bring_in()
+        data = exported(machine)
+        assert copy.stat().st_size > len(session.data)
+        assert data.startswith(session.data)
+        assert b"And the glaze?" in data
+
+    def test_of_copies_in_other_folders_the_one_with_more_turns_of_the_agent_is_given(
+        self, machine: Machine, tmp_path: Path
+    ) -> None:
+        path, _, session = self.an_export_that_came_back(machine, tmp_path)
+        session.says("here the agent went on", message="msg_new")
+        path.unlink()
+        write(tmp_path / "backup" / path.name, session.data)
+        machine.bring_in(str(tmp_path / "backup"))
+        assert exported(machine).startswith(session.data)
+
+    def an_export_that_came_back(self, machine: Machine, tmp_path: Path) -> tuple[Path, Path, ClaudeSession]:
+        session = a_short_session()
+        path = machine.keep(session)
+        machine.bring_in()
+        add_turns(machine)
+        copy = tmp_path / "x.jsonl"
+        write(copy, exported(machine))
+        machine.bring_in(str(copy))
+        return path, copy, session
+
+    def test_a_file_that_is_garbage_now_is_given_as_it_was_when_it_could_be_read(
+        self, machine: Machine
+    ) -> None:
+        main, agent = a_session_with_everything(), a_sub_agent()
+        paths = machine.keep(main), machine.keep(agent)
+        machine.bring_in()
+        for path in paths:
+            write(path, b"\x00\xff garbage\n" * 9)
+        machine.bring_in()
+        session, data = settled(machine)
+        assert (session.generations, session.generation, data) == ((1, 2), 1, main.data)
+        assert exported(machine, generation=2) == b"\x00\xff garbage\n" * 9
+
     def test_nothing_is_written_where_a_part_is_damaged(self, machine: Machine, tmp_path: Path) -> None:
         machine.keep(a_session_with_everything())
         machine.keep(a_sub_agent())

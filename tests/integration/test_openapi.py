@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from raddle.server.accounts.devices import mint
 from tests.builders import THREAD_ID, a_message
 from tests.builders_routes import Asker, all_calls, an_application, push_body
-from tests.builders_served import ADDRESS, serving
-from tests.builders_server import a_person, connected, new_id, prepare
+from tests.builders_served import ADDRESS, a_token, serving
+from tests.builders_server import connected, prepare
 from tests.contract.remote_laws import OTHER_ID, THIRD_ID, new
 from tests.postgres import NewDatabase
 
@@ -45,12 +43,13 @@ FEW, MANY = 6, 400
 @pytest.fixture
 def asker(new_database: NewDatabase, tmp_path: Path) -> Iterator[Asker]:
     """Somebody with threads."""
-    with ExitStack() as stack:
-        conninfo = new_database(prepare)
-        connection = stack.enter_context(connected(conninfo))
-        token = mint(connection, a_person(connection).user, "laptop", ["threads"], new_id=new_id)
-        served = stack.enter_context(serving(conninfo, tmp_path / "blobs"))
-        yield stack.enter_context(Asker(served, token))
+    conninfo = new_database(prepare)
+    with (
+        connected(conninfo) as connection,
+        serving(conninfo, tmp_path / "blobs") as served,
+        Asker(served, a_token(connection)) as asker,
+    ):
+        yield asker
 
 
 def the_schema() -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from uuid import UUID
 
 import pytest
 from argon2 import PasswordHasher
@@ -31,12 +30,6 @@ def _token(site: Site) -> str:
     assert site.decide(asked["user_code"]).status_code == 200
     token: str = site.poll(asked["device_code"]).json()["access_token"]
     return token
-
-
-def _user(site: Site) -> UUID:
-    user = users.find_user(site.connection, "ada")
-    assert user is not None
-    return user
 
 
 def test_a_new_person_has_a_space_of_their_own_and_signs_in_by_any_spelling_of_their_name(site: Site) -> None:

@@ -6,7 +6,6 @@ import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
-from uuid import UUID
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -21,12 +20,6 @@ from tests.builders_accounts import Site, a_site
 from tests.builders_server import connected, new_id
 
 pytest_plugins = ("tests.sites",)
-
-
-def _user(site: Site) -> UUID:
-    user = users.find_user(site.connection, "ada")
-    assert user is not None
-    return user
 
 
 def test_a_device_is_let_in_by_a_person_and_then_asks_as_them(ada: Site) -> None:
@@ -99,7 +92,7 @@ def test_a_code_that_ran_out_lets_nobody_in_even_if_it_was_said_yes_to(ada: Site
     assert ada.poll(asked["device_code"]).json()["error"] == "expired_token"
     assert ada.poll(late["device_code"]).json()["error"] == "expired_token"
     assert ada.get(f"/device?user_code={late['user_code']}").status_code == 422
-    assert device_flow.approve(ada.connection, late["user_code"], _user(ada)) is None
+    assert device_flow.approve(ada.connection, late["user_code"], ada.user) is None
     assert ada.connection.execute("SELECT count(*) FROM devices").fetchone() == (0,)
 
 
@@ -122,14 +115,14 @@ def test_of_many_who_ask_with_one_code_at_once_one_gets_a_token(ada: Site, conni
 def test_a_device_is_decided_upon_once(ada: Site) -> None:
     asked = ada.ask()
     assert ada.decide(asked["user_code"], "deny").status_code == 200
-    user = _user(ada)
+    user = ada.user
     assert device_flow.approve(ada.connection, asked["user_code"], user) is None
 
 
 def test_who_was_disabled_after_saying_yes_lets_nothing_in(ada: Site) -> None:
     asked = ada.ask()
     ada.decide(asked["user_code"])
-    user = _user(ada)
+    user = ada.user
     users.disable_user(ada.connection, user)
     assert ada.poll(asked["device_code"]).json()["error"] == "invalid_grant"
 

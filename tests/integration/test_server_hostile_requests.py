@@ -8,7 +8,6 @@ import json
 import socket
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,13 +19,12 @@ from psycopg import Connection, sql
 from raddle.model.protocol.wire import MOST_BODY_BYTES
 from raddle.model.threads.codec import encode_thread
 from raddle.model.threads.message import Attachment, ToolCall
-from raddle.server.accounts.devices import mint
 from raddle.server.http.pace import PacedConnection
 from raddle.server.threads import feed
 from tests.builders import THREAD_ID, a_message, a_thread
 from tests.builders_routes import Asker, all_calls, body_for, new_ids, push_body, rows_of_everybody
-from tests.builders_served import Served, serving
-from tests.builders_server import a_person, connected, new_id, prepare
+from tests.builders_served import Served, a_token, serving
+from tests.builders_server import connected, new_id, prepare
 from tests.contract.remote_laws import new
 from tests.postgres import NewDatabase
 
@@ -80,13 +78,13 @@ class Door(NamedTuple):
 
 @pytest.fixture
 def door(new_database: NewDatabase, tmp_path: Path) -> Iterator[Door]:
-    with ExitStack() as stack:
-        conninfo = new_database(prepare)
-        connection = stack.enter_context(connected(conninfo))
+    conninfo = new_database(prepare)
+    with (
+        connected(conninfo) as connection,
+        serving(conninfo, tmp_path / "blobs", body_seconds=1) as served,
+        Asker(served, a_token(connection)) as asker,
+    ):
         feed.hub_epoch(connection, new_id)
-        served = stack.enter_context(serving(conninfo, tmp_path / "blobs", body_seconds=1))
-        token = mint(connection, a_person(connection).user, "laptop", ["threads"], new_id=new_id)
-        asker = stack.enter_context(Asker(served, token))
         yield Door(served, connection, asker)
 
 

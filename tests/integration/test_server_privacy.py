@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,15 +22,14 @@ from raddle.model.threads.edits import Editor
 from raddle.model.threads.message import Attachment, Message, ToolCall
 from raddle.model.threads.thread import Thread
 from raddle.server import rows
-from raddle.server.accounts.devices import mint
 from raddle.server.hub import Hub
 from raddle.server.jobs import run_once
 from raddle.server.search.index import ServerIndex
 from raddle.server.tables.database import Database
 from tests.builders import THREAD_ID, a_message, a_thread, an_author
 from tests.builders_routes import Asker, all_calls, body_for, new_ids, push_body
-from tests.builders_served import Served, serving
-from tests.builders_server import a_person, connected, new_id, prepare
+from tests.builders_served import Served, a_token, serving
+from tests.builders_server import connected, new_id, prepare
 from tests.contract.remote_laws import OTHER_ID, feed, more, new, whole, withdrawal
 from tests.postgres import NewDatabase
 
@@ -110,14 +108,11 @@ def _text_of(value: object) -> str:
 
 @pytest.fixture
 def house(new_database: NewDatabase, tmp_path: Path) -> Iterator[House]:
-    with ExitStack() as stack:
-        conninfo = new_database(prepare)
-        connection = stack.enter_context(connected(conninfo))
-        token = mint(connection, a_person(connection).user, "laptop", ["threads"], new_id=new_id)
-        served = stack.enter_context(serving(conninfo, tmp_path / "blobs"))
-        hub = stack.enter_context(HttpHub(served.link(token)))
-        asker = stack.enter_context(Asker(served, token))
-        yield House(served, connection, hub, asker, tmp_path / "blobs")
+    conninfo = new_database(prepare)
+    with connected(conninfo) as connection, serving(conninfo, tmp_path / "blobs") as served:
+        token = a_token(connection)
+        with HttpHub(served.link(token)) as hub, Asker(served, token) as asker:
+            yield House(served, connection, hub, asker, tmp_path / "blobs")
 
 
 def made_private(delta: Delta, base: Pushed | None = None) -> Delta:

@@ -11,9 +11,11 @@ import pytest
 
 from raddle.actions.importing.run import ImportReport
 from raddle.adapters.folder_watch import NoFileEvents
+from raddle.config import load_config
+from raddle.wiring import standing as standing_module
 from raddle.wiring import watching as watching_module
 from raddle.wiring.import_lock import import_lock
-from raddle.wiring.watching import watch_sessions
+from raddle.wiring.watching import follow_sessions, watch_sessions
 from tests.builders_claude_code import OTHER_SESSION, ClaudeSession, a_short_session
 from tests.builders_import import Machine, add, write
 
@@ -36,22 +38,27 @@ class Watcher:
 
     def _run(self, machine: Machine, what: tuple[str, ...], polls: bool, seconds: float) -> None:
         try:
-            with machine.stores() as stores:
-                for report in watch_sessions(
-                    stores,
-                    what,
-                    stop=self.stop,
-                    note=self.notes.append,
-                    polls=polls,
-                    everything_seconds=seconds,
-                ):
-                    with self._came:
-                        self.reports.append(report)
-                        self._came.notify_all()
+            for report in self._sessions(machine, what, polls, seconds):
+                with self._came:
+                    self.reports.append(report)
+                    self._came.notify_all()
         except BaseException as error:  # noqa: BLE001
             with self._came:
                 self._error = error
                 self._came.notify_all()
+
+    def _sessions(
+        self, machine: Machine, what: tuple[str, ...], polls: bool, seconds: float
+    ) -> Iterator[ImportReport]:
+        with machine.stores() as stores:
+            yield from watch_sessions(
+                stores, what, stop=self.stop, note=self._note, polls=polls, everything_seconds=seconds
+            )
+
+    def _note(self, note: str) -> None:
+        with self._came:
+            self.notes.append(note)
+            self._came.notify_all()
 
     def until(self, holds: Callable[[], bool]) -> None:
         """Wait, from report to report, until that holds."""
@@ -67,11 +74,30 @@ class Watcher:
         assert not self._thread.is_alive()
 
 
+class Follower(Watcher):
+    """The same as a command that stays does it: with the settings as they are at any time."""
+
+    def _sessions(
+        self, machine: Machine, what: tuple[str, ...], polls: bool, seconds: float
+    ) -> Iterator[ImportReport]:
+        return follow_sessions(
+            what,
+            stop=self.stop,
+            note=self._note,
+            report=lambda _: None,
+            load=lambda: load_config(machine.environment),
+        )
+
+
 @contextmanager
 def watching(
-    machine: Machine, *what: str, polls: bool = False, everything_seconds: float = 3600.0
+    machine: Machine,
+    *what: str,
+    polls: bool = False,
+    everything_seconds: float = 3600.0,
+    kind: type[Watcher] = Watcher,
 ) -> Iterator[Watcher]:
-    watcher = Watcher(machine, *what, polls=polls, everything_seconds=everything_seconds)
+    watcher = kind(machine, *what, polls=polls, everything_seconds=everything_seconds)
     try:
         watcher.until(lambda: bool(watcher.reports))
         yield watcher
@@ -234,3 +260,54 @@ def test_its_own_folders_wake_nobody(machine: Machine) -> None:
         machine.keep(more)
         watcher.until(lambda: bool(machine.finds("heard")))
     assert len(watcher.reports) == 2
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(standing_module, "LOOK_SECONDS", 0.0)
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_rule_that_is_made_while_it_follows_keeps_a_session_out(machine: Machine) -> None:
+    with watching(machine, kind=Follower) as watcher:
+        machine.configure(f'[import]\nexclude = ["{machine.claude}/-home-dev-clients/**"]\n')
+        secret = ClaudeSession(OTHER_SESSION)
+        secret.user("the client's secret")
+        machine.keep(secret, "-home-dev-clients")
+        machine.keep(a_short_session())
+        watcher.until(lambda: any(report.threads for report in watcher.reports))
+    assert len(machine.threads()) == 1
+    assert b"the client's secret" not in machine.everything_stored()
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_rule_that_is_made_while_it_follows_makes_a_session_private_from_its_start(
+    machine: Machine,
+) -> None:
+    with watching(machine, kind=Follower) as watcher:
+        machine.configure('[private]\nworkspaces = ["/home/dev/src/**"]\n')
+        machine.keep(a_short_session())
+        watcher.until(lambda: any(report.threads for report in watcher.reports))
+    assert machine.thread().is_private
+
+
+@pytest.mark.usefixtures("eager")
+def test_while_the_settings_cannot_be_read_nothing_is_brought_in_and_then_all_of_it(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with watching(machine, kind=Follower) as watcher:
+        machine.configure("[private\n")
+        machine.keep(a_short_session())
+        watcher.until(lambda: bool(watcher.notes))
+        assert "nothing is brought in until it is mended" in watcher.notes[-1]
+        assert not list((machine.folder / "data" / "threads").glob("*.json"))
+        machine.configure("")
+        watcher.until(lambda: any(report.threads for report in watcher.reports))
+    assert len(machine.threads()) == 1
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_rule_that_is_misspelt_while_it_follows_is_told(machine: Machine) -> None:
+    with watching(machine, kind=Follower) as watcher:
+        machine.configure('[import]\nexcludes = ["/x"]\n')
+        watcher.until(lambda: any("excludes" in note for note in watcher.notes))

@@ -7,8 +7,6 @@ import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -38,55 +36,14 @@ from raddle.server.accounts.devices import mint
 from raddle.server.embedded_pg.running import Running, start
 from tests.builders import an_author
 from tests.builders_server import a_person, connected, new_id, prepare
+from tests.listening_program import ListeningProgram
+from tests.served_program import server_program
 
 # httpcore leaves the socket of a connection that was cut while it was being made to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
-ROOT = Path(__file__).resolve().parents[2]
 SHARED = 3
 """Threads that every device writes to."""
-
-
-class ServerProcess:
-    """One server on a Unix socket, which can be killed and started again."""
-
-    def __init__(self, conninfo: str, folder: Path, number: int) -> None:
-        self.socket = folder / f"s{number}.sock"
-        self._argv = [
-            sys.executable,
-            "-m",
-            "tests.served_program",
-            conninfo,
-            str(folder / "blobs"),
-            str(self.socket),
-        ]
-        self.start()
-
-    def start(self) -> None:
-        self.socket.unlink(missing_ok=True)
-        self._process = subprocess.Popen(
-            self._argv, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        )
-        assert self._process.stdout is not None
-        assert self._process.stdout.readline().strip(), "the server did not start"
-
-    def kill(self) -> None:
-        self._process.send_signal(signal.SIGKILL)
-        self._close()
-
-    def stop(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(10)
-        self._process.kill()
-        self._close()
-
-    def _close(self) -> None:
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
 
 
 class NoSources:
@@ -108,7 +65,7 @@ class NoSources:
 class Device:
     """A data folder that syncs with whichever of the servers answers. `acknowledged`: what it held after a sync."""
 
-    def __init__(self, folder: Path, number: int, token: str, servers: list[ServerProcess]) -> None:
+    def __init__(self, folder: Path, number: int, token: str, servers: list[ListeningProgram]) -> None:
         paths = Paths(
             data_dir=folder / "data",
             config_dir=folder / "config",
@@ -147,7 +104,7 @@ class Device:
         """A whole sync with one of the servers; did it come to its end?"""
         server = self._chance.choice(self._servers)
         with HttpLink(
-            "http://localhost", self._token, patience=Patience(5, 60), socket_path=server.socket
+            "http://localhost", self._token, patience=Patience(5, 60), socket_path=Path(server.address)
         ) as link:
             hub = HttpHub(link)
             before = self._held()
@@ -211,9 +168,11 @@ def load(folder: Path, *, devices: int, rounds: int) -> None:
                 mint(connection, person.user, f"device {number}", ["threads"], new_id=new_id)
                 for number in range(devices)
             ]
-        servers = [ServerProcess(conninfo, folder, number) for number in range(2)]
+        servers = [
+            server_program(conninfo, folder / "blobs", str(folder / f"s{number}.sock")) for number in range(2)
+        ]
         for server in servers:
-            stack.callback(server.stop)
+            stack.callback(server.kill)
         everybody = [
             Device(folder / f"device-{number}", number, token, servers) for number, token in enumerate(tokens)
         ]

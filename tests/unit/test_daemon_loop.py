@@ -11,13 +11,12 @@ import pytest
 
 from raddle.apps.daemon.board import Board
 from raddle.apps.daemon.listener import Listener
-from raddle.apps.daemon.running import Standing
 from raddle.apps.daemon.sync_loop import LOOK_SECONDS, SyncLoop
 from raddle.model.errors import NetworkError, NotSignedIn, StorageError, TooManyRequests
 from raddle.model.protocol.hub import Change, Changes
-from raddle.wiring.daemon import Ground
 from raddle.wiring.daemon_state import DaemonState
 from raddle.wiring.daemon_sync import Alarming, Interrupted, Look, Synced
+from raddle.wiring.standing import Ground, Standing
 from raddle.wiring.syncing import SyncIsRunning
 
 PATIENCE_SECONDS = 20.0

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raddle.adapters.remote.event_stream import Event, EventParser
+from raddle.adapters.event_stream import Event, EventParser
 from raddle.model.errors import BrokenFormat
 
 

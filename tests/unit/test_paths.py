@@ -52,13 +52,17 @@ def test_a_blob_lies_under_its_hash() -> None:
             paths_of().blob_file(wrong)
 
 
-def test_two_data_folders_share_no_index_ledger_or_lock(tmp_path: Path) -> None:
+def test_two_data_folders_share_no_index_ledger_lock_or_note(tmp_path: Path) -> None:
     one, other = paths_of(str(tmp_path / "one")), paths_of(str(tmp_path / "other"))
     (tmp_path / "one").mkdir()
     (tmp_path / "link").symlink_to("one")
-    for name in ("search_index", "import_ledger", "dirty_list", "locks_dir"):
+    link = paths_of(str(tmp_path / "link"))
+    by_mark = ["search_index", "daemon_state", "daemon_log", "own_server_note", "own_server_log"]
+    inside = ["import_ledger", "dirty_list", "locks_dir", "daemon_lock_dir", "own_server_lock_dir"]
+    for name in by_mark + inside:
         assert getattr(one, name) != getattr(other, name)
-    assert one.search_index == paths_of(str(tmp_path / "link")).search_index
+    for name in by_mark:
+        assert getattr(one, name) == getattr(link, name)
 
 
 def test_one_folder_for_data_and_state_mixes_no_locks() -> None:

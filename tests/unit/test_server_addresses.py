@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from raddle.adapters.remote.addresses import host_of, is_safe, parse_server
+from raddle.adapters.hosts import host_of, is_safe
+from raddle.adapters.remote.addresses import parse_server
 from raddle.adapters.remote.http_link import HttpLink
 from raddle.model.errors import InvalidInput, UserError
 

@@ -139,6 +139,21 @@ class NewFile:
         except OSError as error:
             raise storage_error(error, path, "write") from error
 
+    def publish_new(self, path: Path) -> bool:
+        """The same where nothing is at `path`; False, and nothing has changed, where something is."""
+        try:
+            _sync(self._fd)
+            try:
+                path.hardlink_to(self.path)
+            except FileExistsError:
+                return False
+            self._close()
+            self.path.unlink()
+            _sync_folder(path.parent)
+        except OSError as error:
+            raise storage_error(error, path, "write") from error
+        return True
+
     def set_aside(self) -> Path:
         """Close it, not yet durable, and leave it to the caller under its temporary name.
 

@@ -43,9 +43,14 @@ _holds = _HoldsOfThread()
 
 
 class LockHeld(StorageError):
-    """Somebody else has the lock and does not let go in time."""
+    """Somebody else has the lock and does not let go in time. `pid`: of the other process that holds it; None where
+    that is not known, or it is a thread of this one."""
 
     code = "lock_held"
+
+    def __init__(self, message: str, hint: str = "", *, pid: int | None = None) -> None:
+        super().__init__(message, hint)
+        self.pid = pid
 
 
 class LockFiles:
@@ -167,11 +172,12 @@ def _sign(fd: int) -> None:
 
 def _still_held(fd: int, file: Path) -> LockHeld:
     text = os.pread(fd, 20, 0).strip()
-    if text == str(os.getpid()).encode():
-        holder = "another thread of this process"
-    else:
-        holder = f"process {text.decode()}" if text.isdigit() else "another process"
+    pid = int(text) if text.isdigit() else None
+    holder = "another process" if pid is None else f"process {pid}"
+    if pid == os.getpid():
+        holder, pid = "another thread of this process", None
     return LockHeld(
         f"cannot lock {file}: {holder} holds it and does not let go",
         "wait until it is done, or stop it; then try again",
+        pid=pid,
     )

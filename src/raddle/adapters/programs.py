@@ -14,7 +14,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TypedDict
 
@@ -22,8 +22,10 @@ from msgspec import Struct
 
 from raddle.model.errors import InvalidInput, NotFound, StorageError
 
-_KEPT_BACK = frozenset({"RADDLE_TOKEN", "RADDLE_DATABASE_URL", "LANGUAGE", "LC_ALL"})
-"""Our secrets are nobody else's, and the language of messages is ours to choose."""
+_SECRETS = frozenset({"RADDLE_TOKEN", "RADDLE_DATABASE_URL"})
+"""Nobody else's."""
+_KEPT_BACK = _SECRETS | {"LANGUAGE", "LC_ALL"}
+"""The language of messages is ours to choose where we read them."""
 _CHUNK_BYTES = 64 * 1024
 _LOOK_AGAIN_SECONDS = 0.1
 _GRACE_SECONDS = 1.0
@@ -54,6 +56,11 @@ def clean_environment() -> dict[str, str]:
     """This process's environment as other programs may see it: without our secrets, messages in English."""
     kept = {name: value for name, value in os.environ.items() if name not in _KEPT_BACK}
     return kept | {"LC_ALL": "C"}
+
+
+def ordinary_environment() -> dict[str, str]:
+    """The same for a program that speaks to the person: in the person's own language."""
+    return {name: value for name, value in os.environ.items() if name not in _SECRETS}
 
 
 def find_program(name: str, env: Mapping[str, str] | None = None) -> str | None:
@@ -90,21 +97,41 @@ def run(
     the answer says so. `account` is whom it runs as (None: us). NotFound where there is no such program or
     folder, StorageError where the system will not start it.
     """
-    environment = clean_environment() if env is None else dict(env)
-    program = find_program(argv[0], environment)
-    if program is None:
-        raise NotFound("program", argv[0], "install it, or check that its folder is on PATH")
     deadline = time.monotonic() + timeout
-    process = _start([program, *argv[1:]], cwd=cwd, environment=environment, account=account)
+    process = _start(argv, cwd=cwd, env=env, account=account)
     try:
         return _Conversation(process, input, limit_bytes).complete(deadline)
     finally:
         # Also at Ctrl-C, which in a session of its own the program does not hear.
         if process.returncode is None:
             _stop(process)
-        for pipe in (process.stdin, process.stdout, process.stderr):
-            if pipe is not None:
-                pipe.close()
+        _close_pipes(process)
+
+
+def stream(
+    argv: Sequence[str],
+    *,
+    cwd: Path | None = None,
+    input: bytes = b"",  # noqa: A002
+    quiet_seconds: float = 60.0,
+    env: Mapping[str, str] | None = None,
+    limit_bytes: int = 64 * 1024 * 1024,
+) -> Generator[bytes, None, Completed]:
+    """Run a program as `run` does, and give what it prints as it comes.
+
+    Returned at its end: `stdout` empty, of `stderr` the last 64 KiB. It is stopped after `quiet_seconds` without a word
+    of it; and when the generator is closed, with everything it started.
+    """
+    process = _start(argv, cwd=cwd, env=env, account=None)
+    is_over = False
+    try:
+        done = yield from _Conversation(process, input, limit_bytes).pieces(quiet_seconds)
+        is_over = True
+        return done
+    finally:
+        if not is_over:
+            _stop(process)
+        _close_pipes(process)
 
 
 def start_alone(
@@ -231,13 +258,17 @@ def _identity(account: Account | None) -> _Identity:
 
 
 def _start(
-    argv: list[str], *, cwd: Path | None, environment: dict[str, str], account: Account | None
+    argv: Sequence[str], *, cwd: Path | None, env: Mapping[str, str] | None, account: Account | None
 ) -> subprocess.Popen[bytes]:
+    environment = clean_environment() if env is None else dict(env)
+    program = find_program(argv[0], environment)
+    if program is None:
+        raise NotFound("program", argv[0], "install it, or check that its folder is on PATH")
     if cwd is not None and not cwd.is_dir():
         raise NotFound("folder", str(cwd))
     try:
         return subprocess.Popen(
-            argv,
+            [program, *argv[1:]],
             cwd=cwd,
             env=environment,
             stdin=subprocess.PIPE,
@@ -248,9 +279,9 @@ def _start(
             **_identity(account),
         )
     except OSError as error:
-        raise StorageError(f"cannot start {argv[0]}: {error.strerror}") from error
+        raise StorageError(f"cannot start {program}: {error.strerror}") from error
     except ValueError as error:  # a NUL in an argument
-        raise InvalidInput(f"cannot start {argv[0]}: {error}") from error
+        raise InvalidInput(f"cannot start {program}: {error}") from error
 
 
 class _Conversation:
@@ -269,11 +300,32 @@ class _Conversation:
     def complete(self, deadline: float) -> Completed:
         """Talk until the program has ended, its time is up, or it has said too much."""
         with self._selector:
-            for pipe in self._heard:
-                assert pipe is not None  # _start asked for it
-                self._selector.register(pipe, selectors.EVENT_READ)
-            self._register_input()
-            self._talk(deadline)
+            self._register()
+            while self._selector.get_map() and self._left >= 0:
+                left = deadline - time.monotonic()
+                if left <= 0 or not self._take_turn(left):
+                    break
+        return self._end(deadline)
+
+    def pieces(self, quiet_seconds: float) -> Generator[bytes, None, Completed]:
+        """The same, giving its output away as it comes; its time is up when it says nothing for so long."""
+        said, errors = self._heard[self._process.stdout], self._heard[self._process.stderr]
+        deadline = time.monotonic() + quiet_seconds
+        with self._selector:
+            self._register()
+            while self._selector.get_map() and self._left >= 0:
+                left, left_before = deadline - time.monotonic(), self._left
+                if left <= 0 or not self._take_turn(left):
+                    break
+                del errors[:-_CHUNK_BYTES]
+                if said:
+                    yield bytes(said)
+                    said.clear()
+                if self._left != left_before:
+                    deadline = time.monotonic() + quiet_seconds
+        return self._end(deadline)
+
+    def _end(self, deadline: float) -> Completed:
         is_cut = self._left < 0
         is_timed_out = not is_cut and not self._ends_by(deadline)
         if is_cut or is_timed_out:
@@ -286,7 +338,10 @@ class _Conversation:
             is_cut=is_cut,
         )
 
-    def _register_input(self) -> None:
+    def _register(self) -> None:
+        for pipe in self._heard:
+            assert pipe is not None  # _start asked for it
+            self._selector.register(pipe, selectors.EVENT_READ)
         stdin = self._process.stdin
         assert stdin is not None  # _start asked for it
         if self._to_say:
@@ -295,20 +350,18 @@ class _Conversation:
         else:
             stdin.close()
 
-    def _talk(self, deadline: float) -> None:
-        while self._selector.get_map() and self._left >= 0:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return
-            ready = self._selector.select(min(left, _LOOK_AGAIN_SECONDS))
-            if not ready and self._process.poll() is not None:
-                # It has ended, and something it left running (a credential cache) holds the pipe open.
-                return
-            for key, _ in ready:
-                if key.fileobj is self._process.stdin:
-                    self._say(self._process.stdin)
-                else:
-                    self._hear(key.fd, key.fileobj)
+    def _take_turn(self, seconds: float) -> bool:
+        """Hear and say what can be, waiting at most so long; False where there is nothing more to come."""
+        ready = self._selector.select(min(seconds, _LOOK_AGAIN_SECONDS))
+        if not ready and self._process.poll() is not None:
+            # It has ended, and something it left running (a credential cache) holds the pipe open.
+            return False
+        for key, _ in ready:
+            if key.fileobj is self._process.stdin:
+                self._say(self._process.stdin)
+            else:
+                self._hear(key.fd, key.fileobj)
+        return True
 
     def _say(self, stdin: IO[bytes]) -> None:
         try:
@@ -337,6 +390,12 @@ class _Conversation:
         except subprocess.TimeoutExpired:
             return False
         return True
+
+
+def _close_pipes(process: subprocess.Popen[bytes]) -> None:
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

@@ -12,7 +12,6 @@ from pathlib import Path
 from litestar import Litestar, Router
 from litestar.di import Provide
 from litestar.enums import ScopeType
-from litestar.exceptions import HTTPException
 from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.types import ASGIApp, ControllerRouterHandler, Message, Receive, Scope, Send
@@ -21,7 +20,6 @@ from msgspec import Struct
 from raddle import __version__
 from raddle.config import Secret
 from raddle.model.clock import Clock, system_clock
-from raddle.model.errors import RaddleError
 from raddle.model.ids import MonotonicIds, NewId
 from raddle.model.protocol.wire import MOST_BODY_BYTES
 from raddle.server.blobs.keeping import open_blobs
@@ -30,7 +28,7 @@ from raddle.server.http.callers import provide_caller, provide_visitor
 from raddle.server.http.coding import Coding
 from raddle.server.http.described import DESCRIPTION, SECURITY, SIGNING_IN, describe
 from raddle.server.http.pace import BODY_SECONDS
-from raddle.server.http.problems import tell_bug, tell_http_error, tell_raddle_error
+from raddle.server.http.problems import EXCEPTION_HANDLERS
 from raddle.server.http.web import WebSettings
 from raddle.server.hub import Hub
 from raddle.server.jobs import Indexing, Jobs
@@ -94,11 +92,7 @@ def make_app(
             "caller": Provide(provide_caller, sync_to_thread=True),
             "visitor": Provide(provide_visitor, sync_to_thread=True),
         },
-        exception_handlers={
-            RaddleError: tell_raddle_error,
-            HTTPException: tell_http_error,
-            Exception: tell_bug,
-        },
+        exception_handlers=dict(EXCEPTION_HANDLERS),
         lifespan=[lifespan],
         openapi_config=OpenAPIConfig(
             title="raddle",

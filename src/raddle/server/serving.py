@@ -58,7 +58,7 @@ def database_of(config: Config) -> Iterator[Secret]:
 
 def blobs_of(config: Config) -> Path | str:
     """Where this server keeps blobs: a folder, or the URL of a bucket."""
-    return config.blobs or config.data_dir / "server" / "blobs"
+    return config.blobs or config.paths.server_blobs_dir
 
 
 def serve(

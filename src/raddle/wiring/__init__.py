@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Self
 from msgspec import Struct
 
 from raddle import __version__
-from raddle.adapters.paths import Paths
 from raddle.config import Config, load_config
 from raddle.model.clock import Clock, system_clock
 from raddle.model.ids import MonotonicIds, NewId
@@ -74,12 +73,7 @@ class Stores:
         self.config = config
         self.clock = clock
         self.report = report
-        self.paths = Paths(
-            data_dir=config.data_dir,
-            config_dir=config.config_dir,
-            state_dir=config.state_dir,
-            cache_dir=config.cache_dir,
-        )
+        self.paths = config.paths
         self._new_id = new_id
 
     def __enter__(self) -> Self:

@@ -1,6 +1,6 @@
-"""What the daemon stands on: the settings and the folder it was started for, the folder of threads, another process.
+"""What the daemon needs of its machine: an eye on the folder of threads, and another process that is it.
 
-Everything here is asked over and over for weeks; nothing is remembered but what tells one state from another.
+Owns what a process that is started as the daemon is given. A second way to start one would work with other settings.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
-from typing import NamedTuple
 
 from raddle.adapters.files import make_folder
 from raddle.adapters.folder_watch import NoFileEvents, Stop, changes_below
@@ -21,6 +19,7 @@ from raddle.config import Config
 from raddle.model.errors import StorageError
 from raddle.model.ids import is_thread_id
 from raddle.wiring.daemon_state import status_of
+from raddle.wiring.standing import identity
 
 _QUIET_MS = 1000
 _POLL_SECONDS = 10.0
@@ -28,52 +27,10 @@ _POLL_SECONDS = 10.0
 _START_SECONDS = 20.0
 _PAUSE_SECONDS = 0.02
 
-Identity = tuple[int, ...] | None
-
-
-class Ground(NamedTuple):
-    """What the daemon stands on, for equality. `data`: None where the data folder is not there."""
-
-    settings: tuple[Identity, ...]
-    data: Identity
-
 
 def start_workers_anew() -> None:
     """Imports of this process use workers that share nothing with its other threads."""
     never_fork()
-
-
-def paths_of(config: Config) -> Paths:
-    """Where everything of this raddle lies."""
-    return Paths(
-        data_dir=config.data_dir,
-        config_dir=config.config_dir,
-        state_dir=config.state_dir,
-        cache_dir=config.cache_dir,
-    )
-
-
-def ground_of(paths: Paths) -> Ground:
-    """It, now: another one once the settings, the sign-in or the data folder are others. Costs three looks."""
-    files = (paths.config_file, paths.credentials_file)
-    return Ground(tuple(_state(path) for path in files), _identity(paths.data_dir))
-
-
-def _state(path: Path) -> Identity:
-    """Tells a file from a changed one."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def _identity(folder: Path) -> Identity:
-    try:
-        status = folder.stat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
 
 
 def watch_threads(paths: Paths, changed: Callable[[], None], stop: Stop) -> None:
@@ -82,7 +39,7 @@ def watch_threads(paths: Paths, changed: Callable[[], None], stop: Stop) -> None
     Once a second it is looked whether the folder is still that one; without file events it is called from time to time.
     """
     while not stop.is_set():
-        folder = _identity(paths.threads_dir)
+        folder = identity(paths.threads_dir)
         if folder is None:
             time.sleep(_QUIET_MS / 1000)
             continue
@@ -93,7 +50,7 @@ def watch_threads(paths: Paths, changed: Callable[[], None], stop: Stop) -> None
                 if is_first or any(_is_of_thread(path) for path in found):
                     changed()
                 is_first = False
-                if _identity(paths.threads_dir) != folder:
+                if identity(paths.threads_dir) != folder:
                     break
         except NoFileEvents:
             changed()
@@ -135,7 +92,7 @@ def start_in_background(config: Config) -> int:
 
     Where one is at work already, that one's. StorageError where it does not start.
     """
-    paths = paths_of(config)
+    paths = config.paths
     found = status_of(paths)
     if found.pid is not None:
         return found.pid

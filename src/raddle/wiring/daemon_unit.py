@@ -17,8 +17,8 @@ from raddle.adapters.files import find_bytes, make_folder, storage_error, write_
 from raddle.adapters.programs import run
 from raddle.config import Config
 from raddle.model.errors import ConflictError, InvalidInput, NotFound, RaddleError
-from raddle.wiring.daemon import daemon_argv, daemon_environment, paths_of
-from raddle.wiring.daemon_state import mark_of, stop_daemon
+from raddle.wiring.daemon import daemon_argv, daemon_environment
+from raddle.wiring.daemon_state import stop_daemon
 
 _MARK = "# Written by `raddle daemon --install`; `raddle daemon --uninstall` takes it out."
 _LABEL = "raddle"
@@ -52,7 +52,7 @@ def unit_of(config: Config, system: System | None = None) -> Unit:
     kind: System = system or ("launchd" if sys.platform == "darwin" else "systemd")
     # Each data folder has a daemon of its own; the usual one has the plain name.
     is_usual = config.origins["data_dir"].source == "default"
-    name = _LABEL if is_usual else f"{_LABEL}-{mark_of(paths_of(config))}"
+    name = _LABEL if is_usual else f"{_LABEL}-{config.paths.mark}"
     home = config.environment("HOME")
     if not home:
         raise InvalidInput("no home folder is known", "set HOME")
@@ -157,7 +157,7 @@ def install(config: Config, unit: Unit) -> Outcome:
 
 def _end_the_one_at_work(config: Config) -> None:
     try:
-        stop_daemon(paths_of(config))
+        stop_daemon(config.paths)
     except NotFound:
         return
 

@@ -12,7 +12,6 @@ from raddle.adapters.agent_settings import hook_settings
 from raddle.adapters.agent_settings.hook_settings import HookedAgent, note_of
 from raddle.adapters.agent_settings.settings_file import Change, write_change
 from raddle.adapters.agent_settings.undo_notes import Note, read_notes, write_notes
-from raddle.adapters.paths import Paths
 from raddle.config import Config
 from raddle.model.errors import BrokenFormat, RaddleError, StorageError
 
@@ -80,7 +79,7 @@ def plan_install(config: Config, name: str, argv: Sequence[str], *, as_notify: b
     """What to write so that the agent of that name calls `argv`."""
     agent = _named(name)
     changes = hook_settings.install(agent, _folder(agent, config), argv, as_notify=as_notify)
-    last = read_notes(_notes_file(config))
+    last = read_notes(config.paths.hook_notes)
     notes = {str(change.path): note_of(agent, change, last.get(str(change.path))) for change in changes}
     return _plan(agent, config, changes, {path: note for path, note in notes.items() if note is not None})
 
@@ -88,7 +87,7 @@ def plan_install(config: Config, name: str, argv: Sequence[str], *, as_notify: b
 def plan_removal(config: Config, name: str) -> Plan:
     """What to write so that the agent calls raddle no more."""
     agent = _named(name)
-    changes = hook_settings.remove(agent, _folder(agent, config), read_notes(_notes_file(config)))
+    changes = hook_settings.remove(agent, _folder(agent, config), read_notes(config.paths.hook_notes))
     return _plan(agent, config, changes, {})
 
 
@@ -114,18 +113,8 @@ def _plan(agent: HookedAgent, config: Config, changes: Sequence[Change], notes: 
         diff="".join(map(_diff, changes)),
         files=tuple(str(change.path) for change in changes),
         notes=notes,
-        notes_file=_notes_file(config),
+        notes_file=config.paths.hook_notes,
     )
-
-
-def _notes_file(config: Config) -> Path:
-    paths = Paths(
-        data_dir=config.data_dir,
-        config_dir=config.config_dir,
-        state_dir=config.state_dir,
-        cache_dir=config.cache_dir,
-    )
-    return paths.hook_notes
 
 
 def _diff(change: Change) -> str:

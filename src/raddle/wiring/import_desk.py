@@ -188,7 +188,7 @@ class ImportDesk:
             return []
         self._placing = {converted.thread_id for converted in batch}
         self._new -= self._placing
-        marks = self._stores.paths.dirty_list.with_suffix(f".placing-{self._run}")
+        marks = self._stores.paths.placing_list(self._run)
         for thread_id in self._placing:
             mark_dirty(marks, thread_id)
         folder = self._stores.paths.threads_dir

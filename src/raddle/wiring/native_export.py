@@ -24,7 +24,6 @@ from raddle.actions.exporting.native import (
 from raddle.actions.exporting.native_claude_code import ClaudeCodeWriter
 from raddle.actions.exporting.native_codex import CodexWriter
 from raddle.actions.exporting.native_gemini_cli import GeminiCliWriter
-from raddle.actions.importing.importer import MAX_LINE_BYTES, SourceName
 from raddle.actions.importing.registry import importer_of
 from raddle.actions.importing.run_plan import Segment, SourceEntry
 from raddle.adapters.files import NewFile, make_folder
@@ -32,7 +31,15 @@ from raddle.model.errors import InvalidInput
 from raddle.model.threads.thread import Thread
 from raddle.wiring import Stores
 from raddle.wiring.source_names import home_of, name_beside
-from raddle.wiring.source_segments import bytes_of, generations_in, has_gaps
+from raddle.wiring.source_segments import bytes_of, generations_in
+from raddle.wiring.source_worth import (
+    homes_of,
+    is_here,
+    lines_of,
+    newest_readable,
+    source_name,
+    turns_read,
+)
 
 _HEAD_BYTES = 1 << 16
 _INSTEAD = "--format json and markdown write what raddle itself holds of it"
@@ -96,16 +103,16 @@ def native_session(
 ) -> NativeSession:
     """What to write. InvalidInput where the thread is no such session's, MissingBytes where they are not all here.
 
-    `generation`: what the main file was before it was rewritten, as it was then; None: the newest, with the turns
-    that were added here.
+    `generation`: what the main file was before it was rewritten, as it was then; None: the newest in which something
+    can be read, with the turns that were added here. Of several copies the main file is the agent's own, in its home.
     """
     native = FORMS[form]
     _check_agent(thread, native)
     files = _files(stores, thread, native.agent)
     main, others = files[0], files[1:]
-    number = _chosen(main.generations, generation)
+    number = _chosen(main, generation)
     for file in files:
-        _check_bytes(stores, file, file.generations[number if file is main else max(file.generations)])
+        _check_bytes(stores, file, file.generations[number if file is main else file.newest])
     candidates = Candidates()
     if generation is None:
         candidates = candidates_of(thread, leaf, is_tree=native.is_tree)
@@ -117,7 +124,7 @@ def native_session(
     return NativeSession(
         main=given,
         others=tuple(
-            NativeFile(name=file.name, path=file.path, segments=file.generations[max(file.generations)])
+            NativeFile(name=file.name, path=file.path, segments=file.generations[file.newest])
             for file in others
         ),
         generations=tuple(one + 1 for one in main.generations),
@@ -191,13 +198,15 @@ def _fill(stores: Stores, new: NewFile, file: NativeFile) -> int:
 
 
 class _KeptFile(NamedTuple):
-    """A source file of the thread: its name below its session's folder, its generations."""
+    """A source file of the thread: its name below its session's folder, its generations. `newest`: the last of them in
+    which something can be read."""
 
     path: str
-    name: str
     is_main: bool
-    rank: tuple[int, int, str]
+    mtime_ns: int
+    newest: int
     generations: dict[int, list[Segment]]
+    name: str = ""
 
 
 def _check_agent(thread: Thread, native: NativeForm) -> None:
@@ -215,25 +224,33 @@ def _files(stores: Stores, thread: Thread, agent: str) -> list[_KeptFile]:
     """The session's files, its main one first, of each name one."""
     found = generations_in(stores.ledger.segments_of(thread.id))
     entries = stores.ledger.entries()
-    kept: list[tuple[str, bool, tuple[int, int, str]]] = []
+    kept: list[_KeptFile] = []
     for path, generations in found.items():
-        is_main = _is_main(stores, agent, path, entries.get(path), generations)
+        entry = entries.get(path)
+        is_main = _is_main(stores, agent, path, entry, generations)
         if is_main is not None:
-            kept.append((path, is_main, _rank(path, entries.get(path), generations)))
-    mains = [path for path, is_main, _ in kept if is_main]
+            newest = newest_readable(stores, agent, path, generations)
+            mtime_ns = entry.mtime_ns if entry is not None else 0
+            kept.append(_KeptFile(path, is_main, mtime_ns, newest, generations))
+    mains = [file.path for file in kept if file.is_main]
     if not mains:
         raise _without_bytes(stores, thread)
-    best = max((rank, path) for path, is_main, rank in kept if is_main)[1]
-    files = [
-        _KeptFile(path, name_beside(path, home_of(path, mains, best)), is_main, rank, found[path])
-        for path, is_main, rank in kept
-    ]
-    ordered = sorted(files, key=lambda file: file.rank, reverse=True)
+    best = _best(stores, agent, [file for file in kept if file.is_main])
+    files = [file._replace(name=name_beside(file.path, home_of(file.path, mains, best))) for file in kept]
+    ordered = sorted(files, key=_rank, reverse=True)
     ordered.sort(key=lambda file: (file.path != best, home_of(file.path, mains, best) != best))
     named: dict[str, _KeptFile] = {}
     for file in ordered:
         named.setdefault(file.name, file)
     return list(named.values())
+
+
+def _best(stores: Stores, agent: str, mains: list[_KeptFile]) -> str:
+    """The path of the copy that is the session. They are read only where there are several."""
+    if len(mains) == 1:
+        return mains[0].path
+    homes = homes_of(stores, agent)
+    return max(_worth(stores, agent, homes, file) for file in mains).path
 
 
 def _is_main(
@@ -250,20 +267,32 @@ def _is_main(
     head = b""
     if stores.blobs.size(newest[0].sha256) is not None:
         head = next(stores.blobs.chunks(newest[0].sha256), b"")[:_HEAD_BYTES]
-    place = importer_of(agent).place(_source_name(path), head)
+    place = importer_of(agent).place(source_name(path), head)
     return None if place is None or place.other_agent else not place.is_part
 
 
-def _rank(
-    path: str, entry: SourceEntry | None, generations: dict[int, list[Segment]]
-) -> tuple[int, int, str]:
-    """Sorts copies of one session: the one that says most, then the one that changed last."""
-    size = max(segment.end for segment in generations[max(generations)])
-    return size, entry.mtime_ns if entry is not None else 0, path
+class _Worth(NamedTuple):
+    """Sorts copies of one session: the file that its agent has now before all others, then the one that says most of
+    what the agent wrote, then the larger one, then the one that changed last."""
+
+    is_readable: bool
+    is_own: bool
+    turns: int
+    size: int
+    mtime_ns: int
+    path: str
 
 
-def _source_name(path: str) -> SourceName:
-    return SourceName(name=PurePath(path).name, folders=PurePath(path).parent.parts[1:])
+def _worth(stores: Stores, agent: str, homes: list[Path], kept: _KeptFile) -> _Worth:
+    segments = kept.generations[kept.newest]
+    turns = len(set(turns_read(stores, agent, kept.path, segments)))
+    is_own = any(PurePath(kept.path).is_relative_to(home) for home in homes) and Path(kept.path).is_file()
+    return _rank(kept, is_own=is_own, turns=turns)
+
+
+def _rank(kept: _KeptFile, *, is_own: bool = False, turns: int = 0) -> _Worth:
+    size = max(segment.end for segment in kept.generations[kept.newest])
+    return _Worth(turns > 0, is_own, turns, size, kept.mtime_ns, kept.path)
 
 
 def _without_bytes(stores: Stores, thread: Thread) -> InvalidInput:
@@ -276,19 +305,18 @@ def _without_bytes(stores: Stores, thread: Thread) -> InvalidInput:
 
 
 def _check_bytes(stores: Stores, file: _KeptFile, segments: list[Segment]) -> None:
-    missing = any(stores.blobs.size(segment.sha256) is None for segment in segments)
-    if missing or has_gaps(segments):
+    if not is_here(stores, segments):
         raise MissingBytes(
             f"some of the source bytes of {PurePath(file.path).name} are lost",
             f"`raddle doctor` names them; {_INSTEAD}",
         )
 
 
-def _chosen(generations: dict[int, list[Segment]], wanted: int | None) -> int:
+def _chosen(main: _KeptFile, wanted: int | None) -> int:
     if wanted is None:
-        return max(generations)
-    if wanted - 1 not in generations:
-        known = ", ".join(str(number + 1) for number in generations)
+        return main.newest
+    if wanted - 1 not in main.generations:
+        known = ", ".join(str(number + 1) for number in main.generations)
         raise InvalidInput(f"there is no generation {wanted} of its source", f"kept here: {known}")
     return wanted - 1
 
@@ -298,7 +326,7 @@ def _insertion(
 ) -> tuple[Insertion | None, int]:
     """(the lines of what was added, how many turns that is): the file is read once, as an import reads it."""
     writer = native.writer(candidates)
-    reader = importer_of(native.agent).open(_source_name(file.path))
+    reader = importer_of(native.agent).open(source_name(file.path))
     where = reader.message_after if isinstance(reader, _KnowsPlaces) else _nowhere
     present: set[str] = set()
     size, last = 0, b"\n"
@@ -314,7 +342,7 @@ def _insertion(
         present.update(message.id for message in reader.take().messages if message.id in candidates.around)
 
     tail = b""
-    for line, is_ended in _lines(scanned()):
+    for line, is_ended in lines_of(scanned()):
         if not is_ended:
             tail = line or b""
         elif line is None:
@@ -337,23 +365,3 @@ def _insertion(
 
 def _nowhere(_: str) -> str:
     return ""
-
-
-def _lines(chunks: Iterator[bytes]) -> Iterator[tuple[bytes | None, bool]]:
-    """(line without its end, has it one?) of each line; None for one that is too long to read."""
-    held: list[bytes] = []
-    size = 0
-    for chunk in chunks:
-        first, *more = chunk.split(b"\n")
-        held, size = _held(held, size, first)
-        for following in more:
-            yield (None if size > MAX_LINE_BYTES else b"".join(held)), True
-            held, size = _held([], 0, following)
-    if size:
-        yield (None if size > MAX_LINE_BYTES else b"".join(held)), False
-
-
-def _held(held: list[bytes], size: int, more: bytes) -> tuple[list[bytes], int]:
-    """One more part of a line; of one that is too long only the size is kept."""
-    size += len(more)
-    return ([] if size > MAX_LINE_BYTES else [*held, more]), size

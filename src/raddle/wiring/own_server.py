@@ -6,15 +6,12 @@ That it runs is its lock; where it listens is a note beside the state. A note al
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
-import re
 import signal
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -39,28 +36,13 @@ class OwnServer(Struct, frozen=True, kw_only=True):
     address: str = ""
 
 
-class _Places(NamedTuple):
-    lock_dir: Path
-    note: Path
-    log: Path
-
-
-def _places(paths: Paths) -> _Places:
-    mark = hashlib.sha256(os.fsencode(os.path.realpath(paths.data_dir))).hexdigest()[:12]
-    return _Places(
-        paths.data_dir / "server-lock",
-        paths.state_dir / f"server-{mark}.json",
-        paths.state_dir / f"server-{mark}.log",
-    )
-
-
 @contextlib.contextmanager
 def being_own_server(paths: Paths) -> Iterator[None]:
     """Be the background server of this data folder; ConflictError where another one is."""
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(
-                LockFiles(_places(paths).lock_dir, stripes=1).held("server", timeout_seconds=1.0)
+                LockFiles(paths.own_server_lock_dir, stripes=1).held("server", timeout_seconds=1.0)
             )
         except LockHeld as error:
             raise ConflictError(
@@ -72,21 +54,19 @@ def being_own_server(paths: Paths) -> Iterator[None]:
 def note_address(paths: Paths, address: str) -> None:
     """It listens: say where."""
     make_folder(paths.state_dir)
-    write_atomic(_places(paths).note, msgspec.json.encode(OwnServer(pid=os.getpid(), address=address)))
+    write_atomic(paths.own_server_note, msgspec.json.encode(OwnServer(pid=os.getpid(), address=address)))
 
 
 def find_own_server(paths: Paths) -> OwnServer | None:
     """The server that runs for this data folder; None where none does."""
-    places = _places(paths)
-    if not places.lock_dir.exists():
+    if not paths.own_server_lock_dir.exists():
         return None
     try:
-        with LockFiles(places.lock_dir, stripes=1).held("server", timeout_seconds=0.0):
+        with LockFiles(paths.own_server_lock_dir, stripes=1).held("server", timeout_seconds=0.0):
             return None
     except LockHeld as error:
-        found = re.search(r"process (\d+)", error.message)
-        pid = int(found[1]) if found else 0
-    data = find_bytes(places.note)
+        pid = error.pid or 0
+    data = find_bytes(paths.own_server_note)
     if data is not None:
         with contextlib.suppress(msgspec.MsgspecError):
             note = msgspec.json.decode(data, type=OwnServer)
@@ -103,27 +83,25 @@ def start_own_server(config: Config, paths: Paths, *, port: int) -> OwnServer:
     found = find_own_server(paths)
     if found is not None and found.address:
         return found
-    places = _places(paths)
     make_folder(paths.state_dir)
-    start = places.log.stat().st_size if places.log.exists() else 0
+    log = paths.own_server_log
+    start = log.stat().st_size if log.exists() else 0
     environment = clean_environment() | daemon_environment(config)
     if config.database_url is not None:
         environment["RADDLE_DATABASE_URL"] = config.database_url.reveal()
     if config.pg_bin is not None:
         environment["RADDLE_PG_BIN"] = str(config.pg_bin)
     argv = [sys.executable, "-P", "-m", "raddle", "serve", "--port", str(port), "--in-background"]
-    child = start_child(argv, output=places.log, env=environment)
+    child = start_child(argv, output=log, env=environment)
     deadline = time.monotonic() + _START_SECONDS
     while time.monotonic() < deadline:
         found = find_own_server(paths)
         if found is not None and found.address and found.pid == child.pid:
             return found
         if not child.is_running:
-            raise StorageError(
-                f"the server does not start: {_said(places.log, start)}", f"its log: {places.log}"
-            )
+            raise StorageError(f"the server does not start: {_said(log, start)}", f"its log: {log}")
         time.sleep(_PAUSE_SECONDS)
-    raise StorageError("the server does not begin to listen", f"see its log: {places.log}")
+    raise StorageError("the server does not begin to listen", f"see its log: {log}")
 
 
 def _said(log: Path, start: int) -> str:
@@ -136,7 +114,7 @@ def _said(log: Path, start: int) -> str:
 
 def last_port(paths: Paths) -> int | None:
     """The port that it last listened on, so that devices find it again; None where it never did."""
-    data = find_bytes(_places(paths).note)
+    data = find_bytes(paths.own_server_note)
     try:
         address = "" if data is None else msgspec.json.decode(data, type=OwnServer).address
     except msgspec.MsgspecError:

@@ -7,16 +7,21 @@ so a watcher that is killed leaves what a killed import leaves.
 
 from __future__ import annotations
 
+import functools
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from raddle.actions.importing.run import ImportReport
+from raddle.actions.ports import Finding
 from raddle.adapters.folder_watch import NoFileEvents, Stop, changes_below
-from raddle.model.errors import StorageError
+from raddle.config import Config, load_config
+from raddle.model.errors import RaddleError, StorageError
 from raddle.wiring import Stores
 from raddle.wiring.import_lock import ImportIsRunning
 from raddle.wiring.importing import Finder, import_sessions
+from raddle.wiring.standing import Standing, rules_of
 
 TICK_MS = 250
 """Between two looks at the clock; the first import waits as long."""
@@ -43,27 +48,56 @@ def watch_sessions(
     told what a person should know about how the folders are watched. `polls`: look at every file instead of waiting
     for events, as it does where there are none.
     """
-    watch = _Watch(stores, what, stop=stop, note=note, polls=polls, everything_seconds=everything_seconds)
+    watch = _Watch(what, note=note, polls=polls, everything_seconds=everything_seconds)
+    yield from watch.under(stores, stop)
+
+
+def follow_sessions(
+    what: Sequence[str],
+    *,
+    stop: threading.Event,
+    note: Callable[[str], None],
+    report: Callable[[Finding], None],
+    load: Callable[[], Config] = load_config,
+) -> Iterator[ImportReport]:
+    """The same under the settings as they are at any time: a rule that is made meanwhile holds a second later.
+
+    While they cannot be read nothing is done, which `note` is told, as it is of what in changed ones says nothing.
+    `report`: as in `Stores`; `load`: gives the settings, RaddleError where they cannot be read, at the start too.
+    """
+
+    def unreadable(error: RaddleError) -> None:
+        note(f"{error.message}: nothing is brought in until it is mended")
+
+    first = load()
+    watch, told = _Watch(what, note=note), set(first.warnings)
     while not stop.is_set():
-        yield from watch.rounds()
+        standing = Standing(functools.partial(rules_of, first.paths), stop, time.monotonic)
+        config = standing.settings(unreadable, load)
+        if config is not None:
+            for warning in dict.fromkeys(config.warnings):
+                if warning not in told:
+                    told.add(warning)
+                    note(warning)
+            with Stores(config, report=report) as stores:
+                yield from watch.under(stores, standing)
 
 
 class _Watch:
     """What a watcher remembers: paths that changed and are not read yet, and when it last looked at everything."""
 
+    _stores: Stores
+    _stop: Stop
+
     def __init__(
         self,
-        stores: Stores,
         what: Sequence[str],
         *,
-        stop: Stop,
         note: Callable[[str], None],
-        polls: bool,
-        everything_seconds: float,
+        polls: bool = False,
+        everything_seconds: float = EVERYTHING_SECONDS,
     ) -> None:
-        self._stores = stores
         self._what = what
-        self._stop = stop
         self._note = note
         self._polls = polls
         self._everything_seconds = everything_seconds
@@ -75,7 +109,13 @@ class _Watch:
         self._noted: set[str] = set()
         self._told: set[tuple[str, int | None, str]] = set()
 
-    def rounds(self) -> Iterator[ImportReport]:
+    def under(self, stores: Stores, stop: Stop) -> Iterator[ImportReport]:
+        """Reports, until `stop` is set; with the settings of `stores`, under which everything is looked at anew."""
+        self._stores, self._stop = stores, stop
+        while not stop.is_set():
+            yield from self._rounds()
+
+    def _rounds(self) -> Iterator[ImportReport]:
         """Reports, until it is stopped or there are other folders to watch."""
         folders = self._folders()
         watched = _identities(folders)
@@ -115,7 +155,7 @@ class _Watch:
         """Read what waits, or everything; None where nothing came of it."""
         if not self._waiting and not is_due:
             return None
-        if time.monotonic() < self._not_before:
+        if time.monotonic() < self._not_before or self._stop.is_set():
             return None
         changed, self._waiting = self._waiting, set()
         try:

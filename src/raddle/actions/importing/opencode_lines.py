@@ -94,6 +94,8 @@ class Part(Struct, frozen=True, gc=False, rename={"call_id": "callID"}):
     command: str | None = None
     tokens: TokenCount | None = None
     cost: Raw = NOTHING
+    metadata: Raw = NOTHING
+    """Of a part that raddle wrote: the messages it carries."""
     unreadable: str | None = None
     mended: bool = False
 

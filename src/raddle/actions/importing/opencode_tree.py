@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from raddle.actions.importing.bounded import forget_oldest, keep_first, keep_last
 from raddle.actions.importing.importer import prompt_digest
+from raddle.model.threads.message import Message
 
 TURNS, CALLS, PROMPTS, STRANDS = 128, 128, 64, 64
 """Messages, calls that started sub-agents, prompts of such calls, and sessions that a state remembers."""
@@ -147,6 +148,14 @@ class Tree:
         if is_late and spot.message_id in self._spots:
             self._spots[spot.message_id] = strand.tip
         return Stand(spot.message_id or None, branch_id, self.clock)
+
+    def stand(self, strand: Strand, message: Message) -> None:
+        """A message that raddle wrote stands where it says."""
+        above = self._spots.get(message.parent_id or "")
+        if above is not None:
+            above.is_followed = True
+        self.clock = max(self.clock, message.order)
+        strand.tip = self._put(Spot(message.id, message.order, message.branch_id or message.id))
 
     def meet_again(self, message_id: str, seq: int, branch_id: str) -> None:
         """A message that stands in the thread already, of which nothing was remembered here: something stands after

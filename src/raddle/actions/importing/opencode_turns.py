@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from raddle.actions.importing.fitting import NOTHING, decoded
@@ -29,12 +30,20 @@ from raddle.actions.importing.opencode_lines import (
     text_of,
 )
 from raddle.actions.importing.parts import ASSISTANT, TOOL, USER, Aside, MessagePart, joined
+from raddle.model.threads.carried import FIELD, carried_message
 from raddle.model.threads.message import COMPACTION, NOTICE, TURN, Attachment, Message, ToolCall, Usage
 
 _READ = frozenset(("text", "reasoning", "tool", "file", "subtask"))
 _WITHOUT_WORDS = frozenset("step-start step-finish snapshot patch agent retry compaction plan-patch".split())
+_FIELD = FIELD.encode()
 _STARTERS = frozenset(("task", "agent"))
 _STARTED = re.compile(r"(?:\btask_id: ?|<task id=\")(ses_[A-Za-z0-9_-]+)")
+
+
+class _Carrying(Struct, frozen=True, gc=False):
+    """`metadata` of a part that raddle wrote."""
+
+    raddle: dict[str, Any] | None = None
 
 
 class Piece(MessagePart, frozen=True, gc=False, kw_only=True):
@@ -58,6 +67,21 @@ def pieces_of(line: Line, aside: Aside) -> list[Piece]:
     if about.role == USER:
         return _user_pieces(line, about, aside)
     return _assistant_pieces(line, about, aside)
+
+
+def carried_in(line: Line) -> list[Message]:
+    """The messages that the parts of a record carry, if raddle wrote it (`model/threads/carried.py`)."""
+    found = []
+    for part in line.parts:
+        if part.metadata == NOTHING or _FIELD not in bytes(part.metadata):
+            continue
+        told = decoded(part.metadata, _Carrying)
+        forms = told.raddle if told is not None and told.raddle is not None else {}
+        for name in ("message", "result"):
+            message = carried_message(forms.get(name), part.text)
+            if message is not None:
+                found.append(message)
+    return found
 
 
 def strange_parts(line: Line) -> list[str]:

@@ -21,6 +21,7 @@ from raddle.actions.importing.opencode_lines import Line
 from raddle.actions.importing.opencode_tree import Stand, Strand, Tree, Turn
 from raddle.actions.importing.opencode_turns import (
     Piece,
+    carried_in,
     first_words,
     fuller,
     pieces_of,
@@ -29,7 +30,7 @@ from raddle.actions.importing.opencode_turns import (
 from raddle.actions.importing.opencode_undone import Undone
 from raddle.actions.importing.parts import USER, Aside
 from raddle.model.clock import format_time
-from raddle.model.threads.message import Message, changed
+from raddle.model.threads.message import TURN, Message, changed
 
 AGENT = "opencode"
 _REMEMBERED = 1 << 16
@@ -74,6 +75,8 @@ class Weaver:
         if line.info is None or line.info.unreadable is not None:
             self._report("a message that is no JSON")  # it may be half written: the next reading has it whole
             return
+        if not strand.is_side and self._take_back(line, strand):
+            return
         aside = Aside()
         pieces = pieces_of(line, aside)
         self._taken.blobs += aside.blobs
@@ -86,6 +89,27 @@ class Weaver:
             self._add(line, strand, turn, piece)
         ids = [_piece_id(turn, piece) for piece in said]
         self.undone.see(line, strand, ids, is_typed=pieces[0].is_typed)
+
+    def _take_back(self, line: Line, strand: Strand) -> bool:
+        """A record that raddle wrote: the messages it carries are what they were. False where it carries none."""
+        carried = carried_in(line)
+        if not carried:
+            return False
+        if line.id not in self.tree.turns:
+            for message in carried:
+                if self.is_recalled and self._stored(message.id) is not None:
+                    self.tree.meet_again(message.id, message.order, message.branch_id)
+                else:
+                    self.tree.stand(strand, message)
+                self._put(message)
+        self.tree.remember(line.id, Turn(carried[0].id, line.session, carried[-1].id, []))
+        first = carried[0]
+        see_message(self.facts, line, first.provider, first.model, is_side=False)
+        is_typed = first.role == USER and first.kind == TURN
+        if is_typed:
+            type_title(self.facts, first.content)
+        self.undone.see(line, strand, [message.id for message in carried], is_typed=is_typed)
+        return True
 
     def _tell(self, line: Line, aside: Aside) -> None:
         for repair in dict.fromkeys(aside.repairs):

@@ -73,6 +73,13 @@ class Unread(Struct, frozen=True):
     reason: str
 
 
+class Broken(Struct, frozen=True):
+    """The file is damaged from the line `number` on, for good: what could be read of it was given."""
+
+    number: int
+    reason: str
+
+
 class OpenSource(Protocol):
     """A source file, open for reading; SourceError where that fails."""
 
@@ -92,7 +99,7 @@ class OpenSource(Protocol):
 
     def read(
         self, start: int, first: int, keep: KeepBytes, *, end: int | None = None
-    ) -> Iterator[Lines | TooLong | Tail | Unread]:
+    ) -> Iterator[Lines | TooLong | Tail | Unread | Broken]:
         """Its lines from `start` (line `first`) to `end` (None: its end), in batches; every byte goes to `keep`."""
 
     def close(self) -> None:
@@ -210,6 +217,8 @@ class Pass:
                     self._unread.append(Problem(line=batch.number, reason=reason))
                 case Unread():
                     self._is_whole = False
+                    self._unread.append(Problem(line=batch.number, reason=batch.reason))
+                case Broken():
                     self._unread.append(Problem(line=batch.number, reason=batch.reason))
                 case Tail():
                     tail = batch.data

@@ -17,7 +17,8 @@ from typing import IO
 
 from raddle.actions.importing.importer import MAX_LINE_BYTES
 from raddle.actions.importing.run_plan import HEAD_BYTES, SourceEntry
-from raddle.actions.importing.source_reading import KeepBytes, Lines, SourceError, Tail, TooLong
+from raddle.actions.importing.source_reading import Broken, KeepBytes, Lines, SourceError, Tail, TooLong
+from raddle.adapters.agent_homes.unpacking import Unpacked
 from raddle.adapters.files import storage_error
 
 CHUNK_BYTES = 1 << 20
@@ -57,7 +58,7 @@ class SourceBytes:
 
     def read(
         self, start: int, first: int, keep: KeepBytes, *, end: int | None = None
-    ) -> Iterator[Lines | TooLong | Tail]:
+    ) -> Iterator[Lines | TooLong | Tail | Broken]:
         """Lines from the offset `start`, which is line `first`, to `end` (None: the end of the file), in batches.
 
         Every byte that is read goes to `keep`, those of a line that is too long (`MAX_LINE_BYTES`) and of the
@@ -125,9 +126,26 @@ class CompressedBytes(SourceBytes):
     file as it was. Offsets are in what was compressed, so to go on somewhere is to begin anew and pass over.
     """
 
+    _damage = ""
+
     def grew_from(self, entry: SourceEntry) -> bool:
         """Does the part that was read before still stand there?"""
         return self.head(entry.read_to) == entry.head and self.tail(entry.read_to) == entry.tail
+
+    def read(
+        self, start: int, first: int, keep: KeepBytes, *, end: int | None = None
+    ) -> Iterator[Lines | TooLong | Tail | Broken]:
+        """The same; where its compressed bytes are damaged, up to there, and then that."""
+        following = first
+        for batch in super().read(start, first, keep, end=end):
+            if isinstance(batch, Lines):
+                following = batch.first + len(batch.lines)
+            elif isinstance(batch, TooLong):
+                following = batch.number + 1
+            yield batch
+        if self._damage:
+            reason = f"its compressed bytes are damaged ({self._damage}): what stands from here on is lost"
+            yield Broken(following, reason)
 
     def _chunks(self, start: int, end: int | None) -> Iterator[bytes]:
         position = 0
@@ -137,6 +155,7 @@ class CompressedBytes(SourceBytes):
                     first, position = position, position + len(chunk)
                     if position > start:
                         yield chunk[max(start - first, 0) : None if end is None else end - first]
+                self._damage = _damage_of(file)
         except OSError as error:
             raise source_error(error, self.path) from error
 
@@ -157,15 +176,18 @@ def _stream(path: str, fd: int) -> Iterator[IO[bytes]]:
         if not path.endswith(COMPRESSED):
             yield file
             return
-        import zstandard  # most homes hold nothing that is compressed  # noqa: PLC0415
+        unpacked = Unpacked(file)
+        with io.BufferedReader(unpacked) as reader:
+            if not reader.peek(1) and unpacked.damage:
+                reason = f"its compressed bytes are damaged ({unpacked.damage})"
+                raise SourceError(path, reason, "decompress it by hand")
+            yield reader
 
-        try:
-            with zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True) as reader:
-                yield io.BufferedReader(reader)
-        except zstandard.ZstdError as error:
-            raise SourceError(
-                path, f"its compressed bytes are damaged ({error})", "decompress it by hand"
-            ) from error
+
+def _damage_of(file: IO[bytes]) -> str:
+    """Why a stream that was read to its end has it there; empty where nothing is wrong."""
+    raw = file.raw if isinstance(file, io.BufferedReader) else None
+    return raw.damage if isinstance(raw, Unpacked) else ""
 
 
 def source_error(error: OSError, path: str) -> SourceError:

@@ -198,16 +198,16 @@ class SearchIndex:
         `now`: microseconds since 1970, for recency and for times like `7d`; a cursor brings that of its first
         page. InvalidInput for a cursor that is none, or of another query.
         """
-        from raddle.adapters.local_store.search_cursor import (  # noqa: PLC0415  a list needs none of it
+        from raddle.adapters.local_store.search_hits import hits_of  # noqa: PLC0415  a list needs none of it
+        from raddle.adapters.local_store.search_ranking import Ranking  # noqa: PLC0415
+        from raddle.model.threads.search_order import (  # noqa: PLC0415
             Cursor,
             check_of,
             format_cursor,
             parse_cursor,
         )
-        from raddle.adapters.local_store.search_hits import hits_of  # noqa: PLC0415
-        from raddle.adapters.local_store.search_ranking import Ranking  # noqa: PLC0415
 
-        after = parse_cursor(cursor) if cursor else None
+        after = parse_cursor(cursor, Cursor) if cursor else None
         moment = after.now if after is not None else self._moment(now)
         asked = parse(query, now=moment, as_you_type=as_you_type) if isinstance(query, str) else query
         if after is not None:

@@ -9,38 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
-from raddle.adapters.local_store import search_tokens as tokens
 from raddle.adapters.local_store.search_blocks import FIELD_BITS, SLOT_BITS, SLOT_ROWS
 from raddle.adapters.local_store.search_clauses import Clause
-from raddle.adapters.local_store.search_cursor import Key
 from raddle.adapters.local_store.search_lookup import SCORED, Lookup
-from raddle.model.threads.search_fields import ASSISTANT, OUTPUT, THINKING, USER
+from raddle.model.threads.search_fields import ASSISTANT, OUTPUT, THINKING, USER, is_mixed
+from raddle.model.threads.search_order import Key, Place, heaviest_of, key_of, lightest_of, score_of
 
-WEIGHTS = (8.0, 6.0, 4.0, 3.0, 2.0)
-"""Of the fields, in the order of `FIELDS`."""
-HEADER_WEIGHT = 12.0
-_DAY = 86_400_000_000
-_FRESHNESS = 0.5
-"""What being of today adds to a score, as a part of it; halved every `_HALF_LIFE_DAYS`."""
-_HALF_LIFE_DAYS = 30.0
 _THREADS_AT_ONCE = 32
-_LIGHTEST = [fields.bit_length() - 1 if fields else OUTPUT for fields in range(FIELD_BITS + 1)]
-_MIXED = {fields for fields in range(FIELD_BITS + 1) if tokens.is_mixed(fields)}
+_LIGHTEST = [lightest_of(fields) for fields in range(FIELD_BITS + 1)]
+_MIXED = {fields for fields in range(FIELD_BITS + 1) if is_mixed(fields)}
 """By the fields of a message, as bits: its lightest one; whether it has to be asked which of them has a word."""
-
-
-class Place(NamedTuple):
-    """A found thread in the order of hits."""
-
-    key: Key
-    thread: int
-
-    @property
-    def score(self) -> float:
-        """0.0 where it was not scored."""
-        return -self.key[1]
 
 
 class Ranking:
@@ -72,7 +52,7 @@ class Ranking:
         for thread in self._lookup.map.newest_first(self._lookup.found):
             if thread not in scored:
                 entry = self._lookup.map[thread]
-                key: Key = (1, 0.0, -entry.activity, entry.id)
+                key = key_of(entry.activity, entry.id)
                 if after is None or key > after:
                     yield Place(key, thread)
 
@@ -103,18 +83,9 @@ class Ranking:
 
     def _place(self, thread: int, level: int) -> Place:
         entry = self._lookup.map[thread]
-        score = self._weight(thread, level) * (1 + _FRESHNESS * self._freshness(entry.activity))
-        return Place((0, -score, -entry.activity, entry.id), thread)
-
-    def _weight(self, thread: int, level: int) -> float:
-        if not self._terms:
-            return 1.0
         covered = self._lookup.found[thread].covered
-        return (covered * HEADER_WEIGHT + (self._terms - covered) * WEIGHTS[level]) / self._terms
-
-    def _freshness(self, activity: int) -> float:
-        days = max(self._now - activity, 0) / _DAY
-        return float(2 ** (-days / _HALF_LIFE_DAYS))
+        score = score_of(terms=self._terms, covered=covered, level=level, age=self._now - entry.activity)
+        return Place(key_of(entry.activity, entry.id, score=score), thread)
 
     def _levels(self, rows: dict[int, Sequence[int]]) -> dict[int, int]:
         """For each thread, the heaviest field that has all its words in one of these rows."""
@@ -126,7 +97,7 @@ class Ranking:
             fields = {fields_of[row] for row in each}
             lightest = best[thread] = min((_LIGHTEST[one] for one in fields), default=OUTPUT)
             # What cannot be better than another is not asked about.
-            better = {one for one in fields & _MIXED if _heaviest(one) < lightest}
+            better = {one for one in fields & _MIXED if heaviest_of(one) < lightest}
             if better and clause.said:
                 asked.setdefault(clause, []).extend(row for row in each if fields_of[row] in better)
         for clause, some in asked.items():
@@ -150,7 +121,7 @@ class Ranking:
                 found = asked.intersection(
                     self._lookup.rows.in_said(expression, {row >> SLOT_BITS for row in asked}, parts)
                 )
-                self._known.update((row, _heaviest(self._fields(row) & bits)) for row in found)
+                self._known.update((row, heaviest_of(self._fields(row) & bits)) for row in found)
                 unsure -= found
         self._known.update((row, _LIGHTEST[self._fields(row)]) for row in unsure)
 
@@ -204,7 +175,3 @@ class Ranking:
             return tied[0]
         row, _ = end(self._lookup.rows.texts(tied), key=lambda pair: pair[1].id)
         return int(row)
-
-
-def _heaviest(fields: int) -> int:
-    return (fields & -fields).bit_length() - 1 if fields else OUTPUT

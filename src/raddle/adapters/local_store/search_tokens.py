@@ -22,6 +22,7 @@ from raddle.model.threads.search_fields import (
     HeaderText,
     IndexRow,
     MessageText,
+    is_mixed,
 )
 from raddle.model.threads.search_text import Cutter, words_of
 
@@ -63,14 +64,6 @@ class _WordColumns(_Columns):
             columns[_PLACES[field] + len(FIELDS)] = pieces.replace(" ", f" {BORDER} ") or None
         columns[0] = f"{_facts_of(row.text)} {columns[0] or ''}"
         return columns
-
-
-def is_mixed(fields: int) -> bool:
-    """Does a message with these fields (bits, as in `FIELDS`) say or think something, and have another field too?
-
-    Only then has to be asked which of them holds a word. The name of a tool beside its output does not count.
-    """
-    return fields & (fields - 1) != 0 and fields & (1 << USER | 1 << ASSISTANT | 1 << THINKING) != 0
 
 
 def said_words(row: IndexRow) -> str | None:

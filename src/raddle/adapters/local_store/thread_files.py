@@ -297,7 +297,7 @@ class ThreadFiles:
         if self._is_swept:
             return
         self._is_swept = True
-        mark = self._paths.threads_dir / ".swept"
+        mark = self._paths.sweep_mark
         status = status_of(mark)
         if status is not None and system_clock() // 1_000_000 - status.st_mtime < _SWEEP_SECONDS:
             return

@@ -58,12 +58,11 @@ class Files(NamedTuple):
 
 def files_of(paths: Paths, thread_id: str) -> Files:
     """Where the thread of a whole id lies."""
-    journal = paths.journal_file(thread_id)
     return Files(
         json=paths.thread_file(thread_id),
-        journal=journal,
+        journal=paths.journal_file(thread_id),
         previous=paths.previous_file(thread_id),
-        previous_journal=journal.with_name(f"{journal.name}.prev"),
+        previous_journal=paths.previous_journal(thread_id),
     )
 
 

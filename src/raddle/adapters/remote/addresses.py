@@ -1,14 +1,16 @@
-"""Addresses of servers: one spelling of each, and which may be spoken to in the clear.
+"""Addresses of servers: one spelling of each.
 
 Tokens and bases are kept by it: a second spelling of one server would be a second server, with nothing in step.
 """
 
 from __future__ import annotations
 
-import ipaddress
 from urllib.parse import SplitResult, urlsplit
 
+from raddle.adapters.hosts import is_loopback
 from raddle.model.errors import InvalidInput
+
+__all__ = ["is_loopback", "parse_server"]
 
 _LONGEST = 500
 _PORTS = {"http": 80, "https": 443}
@@ -49,22 +51,3 @@ def _check(parts: SplitResult, scheme: str, name: str) -> None:
         )
     if parts.query or parts.fragment:
         raise InvalidInput("the server's address goes on with ? or #", _HINT)
-
-
-def is_loopback(name: str) -> bool:
-    """Is it this very machine?"""
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return name == "localhost"
-
-
-def is_safe(server: str) -> bool:
-    """Can nobody on the way read what is said there?"""
-    parts = urlsplit(server)
-    return parts.scheme == "https" or is_loopback(parts.hostname or "")
-
-
-def host_of(server: str) -> str:
-    """What a person calls it: `raddle.example.org`, with its port where it has one."""
-    return urlsplit(server).netloc

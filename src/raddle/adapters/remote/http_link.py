@@ -1,7 +1,7 @@
 """One server, asked over HTTP: connections kept open, bodies coded, and every failure as one error of ours.
 
-The only module that imports httpx, and so imported itself only when something is asked. Every answer is a stranger's:
-how large it may grow, how slowly it may come and what it may say is bounded here, once.
+The only module of this room that imports httpx, and so imported itself only when something is asked. Every answer is a
+stranger's: how large it may grow, how slowly it may come and what it may say is bounded here, once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Self
 import httpx
 
 from raddle import __version__
-from raddle.adapters.remote.addresses import host_of, is_safe
+from raddle.adapters.hosts import host_of, is_safe
 from raddle.adapters.remote.expanding import ACCEPTED, compressed, expanded
 from raddle.adapters.remote.refusals import LATER, Wanted, refusal, words_of
 from raddle.model.errors import BrokenFormat, InvalidInput, NetworkError, UserError

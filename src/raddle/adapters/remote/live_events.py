@@ -10,7 +10,7 @@ import socket
 from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any, Self
 
-from raddle.adapters.remote.event_stream import EventParser
+from raddle.adapters.event_stream import EventParser
 from raddle.adapters.remote.http_link import HttpLink, Lost
 from raddle.model.errors import BrokenFormat, NetworkError
 from raddle.model.protocol.hub import Changes

@@ -20,20 +20,21 @@ from raddle.actions.importing.run import ImportReport
 from raddle.actions.ports import Finding
 from raddle.apps.daemon.agenda import Backoff
 from raddle.apps.daemon.board import Board
+from raddle.apps.daemon.job_loop import JobLoop
 from raddle.apps.daemon.listener import Listener
 from raddle.apps.daemon.stopping import until_told
 from raddle.apps.daemon.sync_loop import SyncLoop
-from raddle.config import Config, load_config
+from raddle.config import Config
 from raddle.model.clock import system_clock
 from raddle.model.errors import RaddleError, StorageError
 from raddle.wiring import Stores
-from raddle.wiring.daemon import Ground, ground_of, paths_of, start_workers_anew, watch_threads
+from raddle.wiring.daemon import start_workers_anew, watch_threads
 from raddle.wiring.daemon_state import DaemonLog, DaemonState, only_daemon, save_state
 from raddle.wiring.daemon_sync import DaemonSync
 from raddle.wiring.remote import server_of
+from raddle.wiring.standing import LOOK_SECONDS, Standing, ground_of
 from raddle.wiring.watching import watch_sessions
 
-_LOOK_SECONDS = 1.0
 _JOIN_SECONDS = 0.3
 _MOST_TOLD = 1000
 _draw = SystemRandom().random
@@ -46,7 +47,7 @@ def run(config: Config, *, say: Callable[[str], None], report: Callable[[Finding
     `say` is told what a person who looks on should know, `report` what is found damaged. DaemonRuns where there is
     another one; StorageError where the data folder cannot be had at the start.
     """
-    paths = paths_of(config)
+    paths = config.paths
     state = DaemonState(pid=os.getpid(), since=system_clock(), version=__version__)
     board = Board(
         state,
@@ -63,32 +64,6 @@ def run(config: Config, *, say: Callable[[str], None], report: Callable[[Finding
                 daemon.wait_for_data_folder()
         finally:
             daemon.end()
-
-
-class Standing:
-    """The ground that the daemon began to stand on. `is_set` says that it has to begin anew, or to end: asked often,
-    it looks once a second."""
-
-    def __init__(
-        self, look: Callable[[], Ground], stop: threading.Event, seconds: Callable[[], float]
-    ) -> None:
-        self._look = look
-        self._stop = stop
-        self._seconds = seconds
-        self.ground = look()
-        self._looked = seconds()
-        self._is_over = False
-
-    def is_set(self) -> bool:
-        """Is it another one, is everything over, or was this ended?"""
-        if not self._is_over and self._seconds() - self._looked >= _LOOK_SECONDS:
-            self._looked = self._seconds()
-            self._is_over = self._look() != self.ground
-        return self._is_over or self._stop.is_set()
-
-    def end(self) -> None:
-        """Nothing stands on it any more."""
-        self._is_over = True
 
 
 class _Once(Generic[_Told]):
@@ -118,7 +93,7 @@ class _Daemon:
         say: Callable[[str], None],
         report: Callable[[Finding], None],
     ) -> None:
-        self._paths = paths_of(config)
+        self._paths = config.paths
         self._board = board
         self._stop = stop
         self._say = say
@@ -151,21 +126,24 @@ class _Daemon:
         return Standing(functools.partial(ground_of, self._paths), self._stop, time.monotonic)
 
     def _work_on(self, standing: Standing) -> None:
-        try:
-            config = load_config()
-        except (
-            RaddleError
-        ) as error:  # a rule that cannot be read keeps nothing private: nothing is done without
-            self._board.failed("settings", error)
-            self._say(f"{error.message}: nothing is done until it is mended")
-            while not standing.is_set():
-                self._stop.wait(_LOOK_SECONDS)
+        config = standing.settings(self._without_settings)
+        if config is None:
             return
         self._board.works("settings")
+        for warning in config.warnings:
+            self._say(warning)
         with Stores(config, report=self._report) as stores:
             start_workers_anew()
             with self._syncing(config, standing):
+                jobs = JobLoop(
+                    config, self._board, is_over=standing.is_set, stop=self._stop, landed=self._changed_here
+                )
+                _start("jobs", jobs.run)
                 self._import(stores, standing)
+
+    def _without_settings(self, error: RaddleError) -> None:
+        self._board.failed("settings", error)
+        self._say(f"{error.message}: nothing is done until it is mended")
 
     def _import(self, stores: Stores, standing: Standing) -> None:
         for report in watch_sessions(stores, (), stop=standing, note=self._note):
@@ -176,7 +154,7 @@ class _Daemon:
         while not self._stop.is_set() and ground_of(self._paths).data is None:
             folder = StorageError(f"{self._paths.data_dir} is not there", "it is waited for")
             self._board.failed("import", folder)
-            self._stop.wait(_LOOK_SECONDS)
+            self._stop.wait(LOOK_SECONDS)
 
     def end(self) -> None:
         """Say that it is over; nothing where another one is the daemon, whose state this would hide."""
@@ -199,6 +177,9 @@ class _Daemon:
             problems=len(report.problems),
             left_out=len(report.left_out),
         )
+        self._changed_here()
+
+    def _changed_here(self) -> None:
         loop = self._loop
         if loop is not None:
             loop.changed_here()
@@ -234,7 +215,7 @@ class _Daemon:
         if not server:
             self._board.change(pending=None)
             while not standing.is_set():  # a sign-in, or another setting, begins all of this anew
-                self._stop.wait(_LOOK_SECONDS)
+                self._stop.wait(LOOK_SECONDS)
             return
         work = DaemonSync(stores)
         listener = Listener(work.feed, self._board, seconds=time.monotonic, draw=_draw)

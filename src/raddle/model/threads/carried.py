@@ -19,6 +19,9 @@ from raddle.model.threads.message_codec import decode_message, encode_message
 FIELD = "raddle"
 """The key of the field, at the top of the line."""
 
+_COPIED = "is_copied"
+"""Of a turn that an importer read elsewhere and that is told here in another agent's format."""
+
 
 def carried_form(message: Message, *, is_said: bool) -> dict[str, Any]:
     """What the field holds. `is_said`: the line's own text is the content, to the letter."""
@@ -26,6 +29,13 @@ def carried_form(message: Message, *, is_said: bool) -> dict[str, Any]:
     if is_said:
         plain.pop("content", None)
     return plain
+
+
+def copied_form(message: Message, *, is_said: bool) -> dict[str, Any]:
+    """The same for a session that tells a conversation in another agent's format, where no line but this one speaks for
+    the turn: also one without a device is carried."""
+    form = carried_form(message, is_said=is_said)
+    return form if message.device else form | {_COPIED: True}
 
 
 def carried_mark(message: Message) -> dict[str, str]:
@@ -36,10 +46,14 @@ def carried_mark(message: Message) -> dict[str, str]:
 def carried_message(form: Any, said: str) -> Message | None:
     """The message that a line carries; `said`: the line's own text. None where the field holds no whole message.
 
-    An imported turn is never carried: it has no device, and its own record speaks for it. Nor does `rev` count, so
-    that no file can put other words over those that are stored.
+    An imported turn has no device. It is carried only by a copy in another agent's format; in its own agent's file its
+    own record speaks for it. `rev` does not count, so that no file can put other words over those that are stored.
     """
-    if not isinstance(form, dict) or not isinstance(form.get("device"), str) or not form["device"]:
+    if not isinstance(form, dict):
+        return None
+    if form.get(_COPIED) is True:
+        form = {name: value for name, value in form.items() if name not in (_COPIED, "device")}
+    elif not isinstance(form.get("device"), str) or not form["device"]:
         return None
     try:
         message = decode_message(form)

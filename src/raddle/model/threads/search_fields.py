@@ -86,6 +86,14 @@ def time_of(order: int) -> int | None:
     return order if order >= _LEAST_KNOWN_TIME else None
 
 
+def is_mixed(fields: int) -> bool:
+    """Does a message with these fields (bits, as in `FIELDS`) say or think something, and have another field too?
+
+    Only then has to be asked which of them holds a word. The name of a tool beside its output does not count.
+    """
+    return fields & (fields - 1) != 0 and fields & (1 << USER | 1 << ASSISTANT | 1 << THINKING) != 0
+
+
 def fields_of(message: Message) -> MessageText:
     """What is searched of `message`: nothing of a purged one."""
     texts = [""] * len(FIELDS)

@@ -13,7 +13,9 @@ from itertools import islice
 from msgspec import Struct
 
 from raddle.model.threads.query import Fragment, Needle, Phrase, Query, Term, Word
+from raddle.model.threads.search_fields import FIELDS, header_of
 from raddle.model.threads.search_text import fold
+from raddle.model.threads.summary import ThreadSummary
 
 WIDTH = 200
 _LEAD = 60
@@ -73,6 +75,23 @@ def snippet_of(query: Query, texts: Sequence[str], *, width: int = WIDTH) -> tup
     if best < 0:
         best = next((at for at, text in enumerate(texts) if text), 0)
     return best, _cut_out(texts[best] if texts else "", best_spans, width)
+
+
+def shown_of(
+    query: Query, summary: ThreadSummary, texts: Sequence[str], *, is_in_header: bool
+) -> tuple[str, Snippet]:
+    """Where the words of a hit stand, and the lines around them: in the `texts` of its message, else in the header.
+
+    `is_in_header`: the header has some of the words.
+    """
+    field, snippet = snippet_of(query, texts)
+    if not snippet.marks and is_in_header:
+        header = header_of(summary)
+        names = (header.title, *header.tags, *header.branches, header.remote, *header.shas)
+        _, of_header = snippet_of(query, names)
+        if of_header.marks:
+            return "header", of_header
+    return FIELDS[field], snippet
 
 
 def _finder(term: Term) -> _Finder | None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from raddle.adapters.files import make_folder, new_temporary_folder, storage_error
+from raddle.adapters.paths import mark_of
 from raddle.adapters.programs import Account, clean_environment, run
 from raddle.adapters.temporaries import sweep_temporaries
 from raddle.model.errors import StorageError, UserError
@@ -75,7 +76,7 @@ class Place(Struct, frozen=True, kw_only=True):
 
 def place_for(data_dir: Path, *, roots_folder: Path = ROOTS_FOLDER) -> Place:
     """Where the cluster of `data_dir` lies; its folder is made. UserError where no account can run it."""
-    key = hashlib.sha256(os.fsencode(os.path.realpath(data_dir))).hexdigest()[:12]
+    key = mark_of(data_dir)
     if os.geteuid() != 0:
         _require_named_account()
         folder = Path(os.path.realpath(data_dir)) / "postgres"

@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import parse_qsl
 
-from litestar import Request
-
 from raddle.model.errors import InvalidInput
 from raddle.model.protocol.wire import json_value
+from raddle.server.http.given import AnyRequest
 
 MOST_FORM_BYTES = 64 << 10
 """A larger body of this kind is refused before it is read."""
@@ -20,7 +19,7 @@ _MOST_FIELDS = 50
 _FORM, _JSON = "application/x-www-form-urlencoded", "application/json"
 
 
-def read_fields(request: Request[Any, Any, Any], body: bytes) -> dict[str, Any]:
+def read_fields(request: AnyRequest, body: bytes) -> dict[str, Any]:
     """The fields of a form (texts) or of a JSON object (any values); none where there is no body.
 
     InvalidInput, or BrokenFormat for JSON, where it is neither.

@@ -6,16 +6,12 @@ request: to read, or together with the token of a form. A token that may only re
 
 from __future__ import annotations
 
-from typing import Any
-
-from litestar import Request
-from litestar.di import NamedDependency
-
 from raddle.model.errors import Forbidden, NotSignedIn
 from raddle.model.protocol.signing_in import THREADS
 from raddle.server.accounts.callers import Caller, caller_of_session, caller_of_token
 from raddle.server.accounts.sessions import SESSION_SECONDS, is_form_token
-from raddle.server.http.web import WebSettings, cookie_of
+from raddle.server.http.given import AnyRequest, GivenDatabase, GivenVisitor, GivenWeb
+from raddle.server.http.web import cookie_of
 from raddle.server.tables.database import Database
 
 FORM_HEADER = "x-csrf-token"
@@ -25,9 +21,7 @@ _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _HINT = "sign in with `raddle login`"
 
 
-def provide_visitor(
-    request: Request[Any, Any, Any], database: NamedDependency[Database], web: NamedDependency[WebSettings]
-) -> Caller | None:
+def provide_visitor(request: AnyRequest, database: GivenDatabase, web: GivenWeb) -> Caller | None:
     """Who asks; None where there is neither token nor cookie. NotSignedIn where a token means nobody (any more)."""
     header = request.headers.get("authorization")
     is_reading = request.method in _READING
@@ -57,7 +51,7 @@ def _by_token(database: Database, header: str) -> Caller:
     return caller
 
 
-def provide_caller(visitor: NamedDependency[Caller | None]) -> Caller:
+def provide_caller(visitor: GivenVisitor) -> Caller:
     """Who asks; NotSignedIn where nobody is signed in."""
     if visitor is None:
         raise NotSignedIn("this needs somebody who is signed in", _HINT)

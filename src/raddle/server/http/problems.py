@@ -11,8 +11,9 @@ import traceback
 from typing import Any
 
 import msgspec
-from litestar import Request, Response
+from litestar import Response
 from litestar.exceptions import HTTPException
+from litestar.types import ExceptionHandlersMap
 
 from raddle.model.errors import (
     Ambiguous,
@@ -31,6 +32,7 @@ from raddle.model.errors import (
 )
 from raddle.model.protocol.hub import Pushed
 from raddle.model.protocol.wire import VERSION_CONFLICT, encode_conflict
+from raddle.server.http.given import AnyRequest
 
 MEDIA_TYPE = "application/problem+json"
 _LOG = logging.getLogger("raddle.server")
@@ -112,7 +114,7 @@ def problem_response(
     )
 
 
-def tell_raddle_error(_: Request[Any, Any, Any], error: RaddleError) -> Response[bytes]:
+def tell_raddle_error(_: AnyRequest, error: RaddleError) -> Response[bytes]:
     """An error of ours."""
     status = status_of(error)
     members: dict[str, Any] = {"hint": error.hint}
@@ -130,7 +132,7 @@ def tell_raddle_error(_: Request[Any, Any, Any], error: RaddleError) -> Response
     return problem_response(status, problem(status, error.code, error.message, **members), headers)
 
 
-def tell_http_error(_: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
+def tell_http_error(_: AnyRequest, error: HTTPException) -> Response[bytes]:
     """An error that the framework raised: no such route, a parameter that does not fit."""
     code = "invalid_input" if error.status_code == 400 else _TITLES.get(error.status_code, "error")
     detail = error.detail
@@ -146,7 +148,7 @@ def tell_http_error(_: Request[Any, Any, Any], error: HTTPException) -> Response
     return problem_response(status, plain, dict(error.headers or {}))
 
 
-def tell_bug(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+def tell_bug(request: AnyRequest, error: Exception) -> Response[bytes]:
     """What should not have happened: its kind and place go to the log; its words may be somebody's, and go nowhere."""
     where = "".join(traceback.format_tb(error.__traceback__))
     _LOG.error(
@@ -155,3 +157,11 @@ def tell_bug(request: Request[Any, Any, Any], error: Exception) -> Response[byte
     return problem_response(
         500, problem(500, "internal_error", "the server made a mistake; it is in its log")
     )
+
+
+EXCEPTION_HANDLERS: ExceptionHandlersMap = {
+    RaddleError: tell_raddle_error,
+    HTTPException: tell_http_error,
+    Exception: tell_bug,
+}
+"""For an application: every error as a problem."""

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
-from litestar import Request, Response, Router, get, post
+from litestar import Response, Router, get, post
 from litestar.di import NamedDependency, Provide
 from litestar.exceptions import HTTPException
 from litestar.params import FromPath, QueryParameter, RawBody
 
 from raddle.model.errors import InvalidInput, RaddleError, TooManyRequests
-from raddle.model.ids import NewId
 from raddle.server.accounts import device_flow, devices, rate_limits
 from raddle.server.accounts.names import parse_user_name
 from raddle.server.accounts.passwords import LONGEST, SHORTEST
@@ -20,7 +19,8 @@ from raddle.server.accounts.sessions import begin_session, end_session
 from raddle.server.accounts.setup import require_open_link, use_link
 from raddle.server.accounts.users import check_password
 from raddle.server.http.bodies import MOST_FORM_BYTES
-from raddle.server.http.web import WebSettings, origin_of
+from raddle.server.http.given import AnyRequest, GivenDatabase, GivenIds, GivenWeb
+from raddle.server.http.web import origin_of
 from raddle.server.pages.rendering import (
     HEADERS,
     HOME,
@@ -35,9 +35,7 @@ from raddle.server.pages.rendering import (
     to_page_with_session,
 )
 from raddle.server.pages.visits import Visit, checked_form, provide_visit, signed_in
-from raddle.server.tables.database import Database
 
-_Request = Request[Any, Any, Any]
 _Query = Annotated[str, QueryParameter(max_length=200)]
 _WRONG = "Name and password do not fit together."
 _NOT_TWICE = "The two passwords are not the same."
@@ -58,9 +56,7 @@ def show_home() -> Response[str]:
 
 
 @get("/setup", sync_to_thread=True)
-def show_setup(
-    visit: NamedDependency[Visit], database: NamedDependency[Database], token: _Query = ""
-) -> Response[str]:
+def show_setup(visit: NamedDependency[Visit], database: GivenDatabase, token: _Query = "") -> Response[str]:
     """The form by which the first person makes an account."""
     with database.connection() as connection:
         require_open_link(connection, token)
@@ -69,11 +65,11 @@ def show_setup(
 
 @post("/setup", sync_to_thread=True)
 def set_up(
-    request: _Request,
+    request: AnyRequest,
     visit: NamedDependency[Visit],
     body: RawBody,
-    database: NamedDependency[Database],
-    new_id: NamedDependency[NewId],
+    database: GivenDatabase,
+    new_id: GivenIds,
 ) -> Response[str]:
     """Make the first account, and sign in by it."""
     fields = checked_form(request, visit, body)
@@ -114,7 +110,7 @@ def show_sign_in(
 
 @post("/sign-in", sync_to_thread=True)
 def sign_in(
-    request: _Request, visit: NamedDependency[Visit], body: RawBody, database: NamedDependency[Database]
+    request: AnyRequest, visit: NamedDependency[Visit], body: RawBody, database: GivenDatabase
 ) -> Response[str]:
     """Sign in by name and password: a new session, whatever cookie the browser came with."""
     fields = checked_form(request, visit, body)
@@ -143,7 +139,7 @@ def sign_in(
 
 @post("/sign-out", sync_to_thread=True)
 def sign_out(
-    request: _Request, visit: NamedDependency[Visit], body: RawBody, database: NamedDependency[Database]
+    request: AnyRequest, visit: NamedDependency[Visit], body: RawBody, database: GivenDatabase
 ) -> Response[str]:
     """End the session of this browser."""
     checked_form(request, visit, body)
@@ -154,7 +150,7 @@ def sign_out(
 
 @get("/device", sync_to_thread=True)
 def show_device(
-    visit: NamedDependency[Visit], database: NamedDependency[Database], user_code: _Query = ""
+    visit: NamedDependency[Visit], database: GivenDatabase, user_code: _Query = ""
 ) -> Response[str]:
     """Ask for the code that a device shows; with a code, ask whether that device is to be let in."""
     signed_in(visit)
@@ -174,7 +170,7 @@ def show_device(
 
 @post("/device", sync_to_thread=True)
 def decide_device(
-    request: _Request, visit: NamedDependency[Visit], body: RawBody, database: NamedDependency[Database]
+    request: AnyRequest, visit: NamedDependency[Visit], body: RawBody, database: GivenDatabase
 ) -> Response[str]:
     """Let the device in, or do not."""
     fields = checked_form(request, visit, body)
@@ -200,10 +196,10 @@ def _code_page(visit: Visit, code: str, error: str) -> Response[str]:
 
 @get("/devices", sync_to_thread=True)
 def show_devices(
-    request: _Request,
+    request: AnyRequest,
     visit: NamedDependency[Visit],
-    database: NamedDependency[Database],
-    web: NamedDependency[WebSettings],
+    database: GivenDatabase,
+    web: GivenWeb,
     done: _Query = "",
 ) -> Response[str]:
     """My devices, each with a way to let it in no more."""
@@ -231,11 +227,11 @@ def show_devices(
 
 @post("/devices/{device_id:str}/revoke", sync_to_thread=True)
 def revoke_device(
-    request: _Request,
+    request: AnyRequest,
     visit: NamedDependency[Visit],
     device_id: FromPath[str],
     body: RawBody,
-    database: NamedDependency[Database],
+    database: GivenDatabase,
 ) -> Response[str]:
     """Let a device of mine in no more."""
     checked_form(request, visit, body)

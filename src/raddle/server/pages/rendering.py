@@ -13,12 +13,13 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from litestar import MediaType, Request, Response
+from litestar import MediaType, Response
 from litestar.datastructures import Cookie
 from litestar.exceptions import HTTPException
 
 from raddle.model.errors import NotSignedIn, RaddleError, TooManyRequests
 from raddle.server.accounts.sessions import SESSION_SECONDS, form_token
+from raddle.server.http.given import AnyRequest
 from raddle.server.http.problems import status_of, tell_bug
 from raddle.server.http.web import cookie_name
 from raddle.server.pages.visits import FORM_FIELD, Visit
@@ -26,7 +27,6 @@ from raddle.server.pages.visits import FORM_FIELD, Visit
 HOME = "/devices"
 """The page that a sign-in goes on to, if to no other."""
 _THEN = re.compile(r"/(?:devices|device(?:\?user_code=[A-Za-z0-9%+. -]{0,60})?)?\Z")
-_Request = Request[Any, Any, Any]
 _POLICY = "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 HEADERS = {
     "Content-Security-Policy": _POLICY,
@@ -134,7 +134,7 @@ def path_to_sign_in(then: str) -> str:
     return f"/sign-in?{urlencode({'next': local_path(then)}, quote_via=quote)}"
 
 
-def show_error(request: _Request, error: RaddleError) -> Response[str]:
+def show_error(request: AnyRequest, error: RaddleError) -> Response[str]:
     """An error of ours as a page; who has to sign in first is sent there, and comes back."""
     if isinstance(error, NotSignedIn):
         query = request.url.query
@@ -146,13 +146,13 @@ def show_error(request: _Request, error: RaddleError) -> Response[str]:
     return _error_page(status_of(error), error.message, error.hint, headers)
 
 
-def show_http_error(_: _Request, error: HTTPException) -> Response[str]:
+def show_http_error(_: AnyRequest, error: HTTPException) -> Response[str]:
     """An error that the framework raised, as a page, in words of ours."""
     status = error.status_code if 400 <= error.status_code < 500 else 500
     return _error_page(status, "the server cannot do anything with what was sent", "")
 
 
-def show_bug(request: _Request, error: Exception) -> Response[str]:
+def show_bug(request: AnyRequest, error: Exception) -> Response[str]:
     """What should not have happened, as a page that says no more than that."""
     tell_bug(request, error)
     return _error_page(500, "the server made a mistake; it is in its log", "")

@@ -5,18 +5,15 @@ Every page gets its visit here and every form is checked here; a page that read 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
-from litestar import Request
-from litestar.di import NamedDependency
+from typing import NamedTuple
 
 from raddle.model.errors import Forbidden, InvalidInput, NotSignedIn
 from raddle.model.ids import new_token
 from raddle.server.accounts.callers import Caller, caller_of_session
 from raddle.server.accounts.sessions import SESSION_SECONDS, is_form_token
 from raddle.server.http.bodies import read_form
-from raddle.server.http.web import WebSettings, client_address, cookie_of, is_https
-from raddle.server.tables.database import Database
+from raddle.server.http.given import AnyRequest, GivenDatabase, GivenWeb
+from raddle.server.http.web import client_address, cookie_of, is_https
 
 FORM_FIELD = "form_token"
 _FORM = "application/x-www-form-urlencoded"
@@ -33,9 +30,7 @@ class Visit(NamedTuple):
     address: str
 
 
-def provide_visit(
-    request: Request[Any, Any, Any], database: NamedDependency[Database], web: NamedDependency[WebSettings]
-) -> Visit:
+def provide_visit(request: AnyRequest, database: GivenDatabase, web: GivenWeb) -> Visit:
     """Who comes; with a new cookie that means nobody where they came with none of ours."""
     cookie = cookie_of(request, web)
     caller = None
@@ -57,7 +52,7 @@ def signed_in(visit: Visit) -> Caller:
     return visit.caller
 
 
-def checked_form(request: Request[Any, Any, Any], visit: Visit, body: bytes) -> dict[str, str]:
+def checked_form(request: AnyRequest, visit: Visit, body: bytes) -> dict[str, str]:
     """The fields of a form of ours; Forbidden where another site sent it, or its page is of an earlier sign-in."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
         raise InvalidInput(f"Content-Type: it is not {_FORM}")

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlencode
 
-from litestar import Request, Response, get, post
-from litestar.di import NamedDependency
+from litestar import Response, get, post
 from litestar.params import RawBody
 
 from raddle.model.errors import FormatError, InvalidInput
-from raddle.model.ids import NewId
 from raddle.model.protocol.signing_in import (
     DEVICE_GRANT,
     SLOW_DOWN,
@@ -20,7 +18,6 @@ from raddle.model.protocol.signing_in import (
     TokenRefusal,
 )
 from raddle.server.accounts import device_flow, rate_limits
-from raddle.server.accounts.callers import Caller
 from raddle.server.accounts.device_flow import Refused
 from raddle.server.accounts.devices import device_name, parse_scopes, revoke
 from raddle.server.accounts.names import parse_device_name
@@ -28,8 +25,8 @@ from raddle.server.accounts.sessions import end_session
 from raddle.server.http.bodies import MOST_FORM_BYTES, read_fields, text_field
 from raddle.server.http.callers import ANY_SCOPE
 from raddle.server.http.described import FORM, JSON, Says, operation
-from raddle.server.http.web import WebSettings, client_address, cookie_of, origin_of
-from raddle.server.tables.database import Database
+from raddle.server.http.given import AnyRequest, GivenCaller, GivenDatabase, GivenIds, GivenWeb
+from raddle.server.http.web import client_address, cookie_of, origin_of
 
 _UNNAMED = "a device without a name"
 _NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
@@ -59,10 +56,10 @@ _REFUSED = Says("Why not, in the words of RFC 8628.", "TokenRefusal")
     ),
 )
 def ask_to_be_let_in(
-    request: Request[Any, Any, Any],
+    request: AnyRequest,
     body: RawBody,
-    database: NamedDependency[Database],
-    web: NamedDependency[WebSettings],
+    database: GivenDatabase,
+    web: GivenWeb,
 ) -> Response[DeviceAuthorization | TokenRefusal]:
     """Begin to sign a device in: the code that its person types, and where."""
     try:
@@ -114,10 +111,10 @@ def _scope_words(fields: dict[str, Any]) -> list[str]:
     ),
 )
 def fetch_token(
-    request: Request[Any, Any, Any],
+    request: AnyRequest,
     body: RawBody,
-    database: NamedDependency[Database],
-    new_id: NamedDependency[NewId],
+    database: GivenDatabase,
+    new_id: GivenIds,
 ) -> Response[TokenAnswer | TokenRefusal]:
     """The token of a device, once its person let it in; else why there is none (now), in the words of RFC 8628."""
     try:
@@ -157,10 +154,10 @@ def _refuse(error: str, why: str, interval: int = 0) -> Response[Any]:
     operation_class=operation({204: Says("It is ended.")}),
 )
 def log_out(
-    request: Request[Any, Any, Any],
-    caller: NamedDependency[Caller],
-    database: NamedDependency[Database],
-    web: NamedDependency[WebSettings],
+    request: AnyRequest,
+    caller: GivenCaller,
+    database: GivenDatabase,
+    web: GivenWeb,
 ) -> None:
     """End the token (in a browser: the session) that asks this."""
     with database.connection() as connection:
@@ -173,7 +170,7 @@ def log_out(
 
 
 @get("/api/me", sync_to_thread=True, operation_class=operation({200: Says("Who asks.", "Me")}))
-def show_me(caller: NamedDependency[Caller], database: NamedDependency[Database]) -> Response[Me]:
+def show_me(caller: GivenCaller, database: GivenDatabase) -> Response[Me]:
     """Who asks, by which device, and what it may do."""
     called = None
     if caller.device is not None:

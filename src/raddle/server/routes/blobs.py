@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
-from typing import Any
 
 import anyio.to_thread
-from litestar import Request, Response, get, head, put
-from litestar.di import NamedDependency
+from litestar import Response, get, head, put
 from litestar.params import FromPath
 from litestar.response import Stream
 
@@ -17,6 +15,7 @@ from raddle.server.accounts.callers import Caller
 from raddle.server.blobs.keeping import NewBlob
 from raddle.server.blobs.uploads import holding, note_upload, parse_sha256, size_for
 from raddle.server.http.described import BYTES, NOT_THERE, Says, operation
+from raddle.server.http.given import AnyRequest, GivenCaller, GivenHub, GivenVisitor
 from raddle.server.http.problems import problem, problem_response
 from raddle.server.hub import Hub
 
@@ -25,10 +24,6 @@ _PIECE = 1 << 20
 _COMPRESSED_AT_MOST = 64 << 20
 """Larger ones lie plain, so that a range of one is not unpacked from its beginning."""
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})\Z")
-_Request = Request[Any, Any, Any]
-_Hub = NamedDependency[Hub]
-_Caller = NamedDependency[Caller]
-_Visitor = NamedDependency[Caller | None]
 
 
 @put(
@@ -37,7 +32,7 @@ _Visitor = NamedDependency[Caller | None]
     request_max_body_size=None,
     operation_class=operation({204: Says("They are kept.")}, takes="Bytes", kinds=(BYTES,)),
 )
-async def put_blob(sha256: FromPath[str], request: _Request, hub: _Hub, caller: _Caller) -> None:
+async def put_blob(sha256: FromPath[str], request: AnyRequest, hub: GivenHub, caller: GivenCaller) -> None:
     """Keep bytes under their SHA-256; what they are not is refused, and nothing of it is kept."""
     name = parse_sha256(sha256)
     length = _length_of(request)
@@ -68,7 +63,7 @@ async def put_blob(sha256: FromPath[str], request: _Request, hub: _Hub, caller: 
         {200: Says("It is here; X-Blob-Size says how long."), 404: Says("Not for me.")}, is_open=True
     ),
 )
-def look_for_blob(sha256: FromPath[str], hub: _Hub, visitor: _Visitor) -> Response[None]:
+def look_for_blob(sha256: FromPath[str], hub: GivenHub, visitor: GivenVisitor) -> Response[None]:
     """Is it here for me, and how long?"""
     size = _size(hub, visitor, parse_sha256(sha256))
     return Response(None, status_code=200, headers={**_HEADERS, "X-Blob-Size": str(size)})
@@ -88,9 +83,9 @@ def look_for_blob(sha256: FromPath[str], hub: _Hub, visitor: _Visitor) -> Respon
 )
 def get_blob(
     sha256: FromPath[str],
-    request: _Request,
-    hub: _Hub,
-    visitor: _Visitor,
+    request: AnyRequest,
+    hub: GivenHub,
+    visitor: GivenVisitor,
 ) -> Stream | Response[bytes]:
     """The bytes, or a range of them."""
     name = parse_sha256(sha256)
@@ -133,7 +128,7 @@ def _keep(hub: Hub, caller: Caller, writer: NewBlob, size: int) -> None:
         note_upload(connection, caller.space, name, size)
 
 
-def _length_of(request: _Request) -> int:
+def _length_of(request: AnyRequest) -> int:
     text = request.headers.get("content-length", "")
     if request.headers.get("content-encoding", "identity").lower() != "identity":
         raise InvalidInput("content-encoding: blobs are sent as they are", "leave it out")

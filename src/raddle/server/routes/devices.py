@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
-from litestar import Request, Response, delete, get, patch
-from litestar.di import NamedDependency
+from litestar import Response, delete, get, patch
 from litestar.params import FromPath, RawBody
 
 from raddle.model.clock import format_time
 from raddle.model.protocol.signing_in import DeviceShown
 from raddle.server.accounts import devices
-from raddle.server.accounts.callers import Caller
 from raddle.server.http.bodies import MOST_FORM_BYTES, read_fields, text_field
 from raddle.server.http.described import FORM, JSON, NO_DEVICE, Says, operation
-from raddle.server.tables.database import Database
+from raddle.server.http.given import AnyRequest, GivenCaller, GivenDatabase
 
 
 @get(
@@ -23,9 +20,7 @@ from raddle.server.tables.database import Database
     sync_to_thread=True,
     operation_class=operation({200: Says("They.", "DeviceList")}),
 )
-def list_devices(
-    caller: NamedDependency[Caller], database: NamedDependency[Database]
-) -> Response[list[DeviceShown]]:
+def list_devices(caller: GivenCaller, database: GivenDatabase) -> Response[list[DeviceShown]]:
     """The devices of who asks that are let in, newest first."""
     with database.connection() as connection:
         found = devices.list_devices(connection, caller.user)
@@ -53,11 +48,11 @@ def list_devices(
     ),
 )
 def rename_device(
-    request: Request[Any, Any, Any],
+    request: AnyRequest,
     device_id: FromPath[str],
     body: RawBody,
-    caller: NamedDependency[Caller],
-    database: NamedDependency[Database],
+    caller: GivenCaller,
+    database: GivenDatabase,
 ) -> None:
     """Call a device something else: `{"name": …}`."""
     device = devices.parse_device_id(device_id)
@@ -72,9 +67,7 @@ def rename_device(
     sync_to_thread=True,
     operation_class=operation({204: Says("It is let in no more."), 404: NO_DEVICE}),
 )
-def revoke_device(
-    device_id: FromPath[str], caller: NamedDependency[Caller], database: NamedDependency[Database]
-) -> None:
+def revoke_device(device_id: FromPath[str], caller: GivenCaller, database: GivenDatabase) -> None:
     """Let a device in no more, from now on, on every process of this server."""
     device = devices.parse_device_id(device_id)
     with database.connection() as connection:

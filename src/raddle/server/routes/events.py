@@ -17,6 +17,7 @@ from raddle.model.protocol.wire import encode_changes, json_bytes
 from raddle.server.accounts.callers import Caller
 from raddle.server.events import Listener
 from raddle.server.http.described import STREAM, Says, operation
+from raddle.server.http.given import GivenCaller, GivenCounts, GivenHub
 from raddle.server.hub import Hub
 from raddle.server.metrics import Metrics
 
@@ -24,18 +25,15 @@ _PAGE = 200
 _KEEP_ALIVE_SECONDS = 15.0
 _LONGEST_SECONDS = 3600.0
 """Then the stream ends and the client comes anew, with its token looked at once more."""
-_Hub = NamedDependency[Hub]
-_Caller = NamedDependency[Caller]
 _Listener = NamedDependency[Listener]
-_Metrics = NamedDependency[Metrics]
 
 
 @get("/api/events", operation_class=operation({200: Says("They come until one goes.", "Events", STREAM)}))
 async def stream_events(
-    hub: _Hub,
-    caller: _Caller,
+    hub: GivenHub,
+    caller: GivenCaller,
     listener: _Listener,
-    counts: _Metrics,
+    counts: GivenCounts,
     cursor: Annotated[str, QueryParameter(max_length=4_000)] = "",
 ) -> ServerSentEvent:
     """Each change in my space after `cursor`, as it happens: events `changes` with a page of the feed as data."""

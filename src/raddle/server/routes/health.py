@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from litestar import Response, get
-from litestar.di import NamedDependency
 
 from raddle import __version__
 from raddle.server.http.described import TEXT, Says, operation
-from raddle.server.hub import Hub
-from raddle.server.metrics import Metrics
+from raddle.server.http.given import GivenCounts, GivenHub
 from raddle.server.routes.json_bodies import json_response
 from raddle.server.tables.database import DatabaseAway
-
-_Hub = NamedDependency[Hub]
-_Metrics = NamedDependency[Metrics]
 
 
 @get(
@@ -23,7 +18,7 @@ _Metrics = NamedDependency[Metrics]
         {200: Says("All is well.", "Health"), 503: Says("There is no database.", "Health")}, is_open=True
     ),
 )
-def health(hub: _Hub) -> Response[bytes]:
+def health(hub: GivenHub) -> Response[bytes]:
     """The version, and whether the database answers: 200 while the server runs, 503 without its database."""
     try:
         with hub.database.connection() as connection:
@@ -38,7 +33,7 @@ def health(hub: _Hub) -> Response[bytes]:
     sync_to_thread=False,
     operation_class=operation({200: Says("The counts.", "Metrics", TEXT)}, is_open=True),
 )
-def metrics(counts: _Metrics) -> Response[bytes]:
+def metrics(counts: GivenCounts) -> Response[bytes]:
     """Counts of this process, as Prometheus reads them."""
     return Response(counts.text().encode(), media_type="text/plain; version=0.0.4; charset=utf-8")
 

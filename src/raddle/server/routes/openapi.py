@@ -7,12 +7,12 @@ import re
 from typing import Any
 
 import msgspec
-from litestar import Request, Response, get
+from litestar import Response, get
 
+from raddle.server.http.given import AnyRequest
 from raddle.server.routes.json_bodies import json_response
 
 _CODE = re.compile(r"`([^`]+)`")
-_Request = Request[Any, Any, Any]
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -21,13 +21,13 @@ _HEADERS = {
 
 
 @get("/openapi.json", sync_to_thread=False, include_in_schema=False)
-def show_schema(request: _Request) -> Response[bytes]:
+def show_schema(request: AnyRequest) -> Response[bytes]:
     """The API in OpenAPI 3.1."""
     return json_response(request.app.openapi_schema.to_schema())
 
 
 @get("/docs", sync_to_thread=False, include_in_schema=False)
-def show_docs(request: _Request) -> Response[str]:
+def show_docs(request: AnyRequest) -> Response[str]:
     """The API as a page that loads nothing from anywhere."""
     schema = request.app.openapi_schema.to_schema()
     return Response(_page(schema), media_type="text/html; charset=utf-8", headers=_HEADERS)

@@ -6,19 +6,16 @@ from typing import Annotated, Any
 
 import msgspec
 from litestar import Response, get
-from litestar.di import NamedDependency
 from litestar.params import FromQuery, QueryParameter
 
 from raddle.server.accounts.callers import Caller
 from raddle.server.http.described import Says, operation
-from raddle.server.hub import Hub
+from raddle.server.http.given import GivenCaller, GivenHub
 from raddle.server.routes.json_bodies import json_response
 from raddle.server.search.answers import listed, search
 from raddle.server.search.reading import Reader
 from raddle.server.search.waiting import take_in, waiting_in
 
-_Hub = NamedDependency[Hub]
-_Caller = NamedDependency[Caller]
 _Query = Annotated[str, QueryParameter(max_length=20_000)]
 _Cursor = Annotated[str, QueryParameter(max_length=4_000)]
 _Limit = Annotated[int, QueryParameter(ge=1, le=200)]
@@ -32,8 +29,8 @@ _Name = Annotated[str, QueryParameter(max_length=500)]
     operation_class=operation({200: Says("What was found.", "SearchAnswer")}),
 )
 def search_threads(
-    hub: _Hub,
-    caller: _Caller,
+    hub: GivenHub,
+    caller: GivenCaller,
     q: _Query = "",
     limit: _Limit = 20,
     cursor: _Cursor = "",
@@ -61,8 +58,8 @@ def search_threads(
     operation_class=operation({200: Says("A page of them.", "ThreadList")}),
 )
 def list_threads(
-    hub: _Hub,
-    caller: _Caller,
+    hub: GivenHub,
+    caller: GivenCaller,
     limit: _Limit = 50,
     cursor: _Cursor = "",
     repo: _Name = "",

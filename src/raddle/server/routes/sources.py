@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from litestar import Response, get, put
-from litestar.di import NamedDependency
 from litestar.params import FromPath, RawBody
 
 from raddle.model.ids import parse_thread_id
 from raddle.model.protocol.sources import decode_source_list, encode_sources, parse_device
-from raddle.server.accounts.callers import Caller
 from raddle.server.http.described import GONE, NOT_NOW, NOT_THERE, Says, operation
-from raddle.server.hub import Hub
+from raddle.server.http.given import GivenCaller, GivenHub
 from raddle.server.routes.json_bodies import json_response, sent_json
-
-_Hub = NamedDependency[Hub]
-_Caller = NamedDependency[Caller]
 
 
 @put(
@@ -25,7 +20,7 @@ _Caller = NamedDependency[Caller]
     ),
 )
 def put_sources(
-    thread_id: FromPath[str], device: FromPath[str], body: RawBody, hub: _Hub, caller: _Caller
+    thread_id: FromPath[str], device: FromPath[str], body: RawBody, hub: GivenHub, caller: GivenCaller
 ) -> Response[bytes]:
     """Replace what a device of mine keeps of a thread of mine: `{"version", "segments"}`.
 
@@ -41,7 +36,7 @@ def put_sources(
     sync_to_thread=True,
     operation_class=operation({200: Says("What they keep.", "Sources"), 404: NOT_THERE, 410: GONE}),
 )
-def list_sources(thread_id: FromPath[str], hub: _Hub, caller: _Caller) -> Response[bytes]:
+def list_sources(thread_id: FromPath[str], hub: GivenHub, caller: GivenCaller) -> Response[bytes]:
     """What my devices keep of a thread of mine: `{"sources": [{"device", "segments"}]}`."""
     return json_response(encode_sources(hub.sources(caller, parse_thread_id(thread_id))))
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
-from litestar import Request, Response, delete, get, post, put
-from litestar.di import NamedDependency
+from litestar import Response, delete, get, post, put
 from litestar.params import FromPath, FromQuery, QueryParameter, RawBody
 
 from raddle.model.errors import InvalidInput
@@ -19,6 +18,7 @@ from raddle.model.threads.thread import Thread
 from raddle.server.accounts.callers import Caller
 from raddle.server.http.callers import provide_caller
 from raddle.server.http.described import CONFLICT, GONE, NOT_MINE, NOT_THERE, Says, operation
+from raddle.server.http.given import AnyRequest, GivenCaller, GivenHub, GivenVisitor
 from raddle.server.http.problems import VersionConflict
 from raddle.server.hub import Hub
 from raddle.server.routes.json_bodies import json_response, sent_json
@@ -30,10 +30,6 @@ _Flag = Annotated[bool, QueryParameter()]
 _Epoch = Annotated[str, QueryParameter(max_length=200)]
 _PUSHED = {200: Says("It was taken.", "Pushed"), 409: CONFLICT, 410: GONE}
 _EDITED = {**_PUSHED, 403: NOT_MINE, 404: NOT_THERE}
-_Request = Request[Any, Any, Any]
-_Hub = NamedDependency[Hub]
-_Caller = NamedDependency[Caller]
-_Visitor = NamedDependency[Caller | None]
 
 
 @post(
@@ -42,7 +38,9 @@ _Visitor = NamedDependency[Caller | None]
     sync_to_thread=True,
     operation_class=operation(_PUSHED, takes="Push"),
 )
-def push_delta(thread_id: FromPath[str], body: RawBody, hub: _Hub, caller: _Caller) -> Response[bytes]:
+def push_delta(
+    thread_id: FromPath[str], body: RawBody, hub: GivenHub, caller: GivenCaller
+) -> Response[bytes]:
     """Apply a Delta that was made on the newest version; else 409 with what its maker lacks."""
     name = parse_thread_id(thread_id)
     delta, hub_epoch = decode_push(sent_json(body))
@@ -57,9 +55,9 @@ def push_delta(thread_id: FromPath[str], body: RawBody, hub: _Hub, caller: _Call
 def save_thread(
     thread_id: FromPath[str],
     body: RawBody,
-    request: _Request,
-    hub: _Hub,
-    caller: _Caller,
+    request: AnyRequest,
+    hub: GivenHub,
+    caller: GivenCaller,
 ) -> Response[bytes]:
     """Save a whole thread: what it holds is joined, and nothing is removed for its absence.
 
@@ -78,7 +76,7 @@ def save_thread(
         {201: Says("It is kept.", "Pushed"), 409: CONFLICT, 410: GONE}, takes="ThreadFile"
     ),
 )
-def create_thread(body: RawBody, hub: _Hub, caller: _Caller) -> Response[bytes]:
+def create_thread(body: RawBody, hub: GivenHub, caller: GivenCaller) -> Response[bytes]:
     """Keep a whole thread that is new; 409 where it is here."""
     return _save(hub, caller, _sent_thread(body), 0)
 
@@ -98,9 +96,9 @@ def create_thread(body: RawBody, hub: _Hub, caller: _Caller) -> Response[bytes]:
 )
 def show_thread(
     thread_id: FromPath[str],
-    request: _Request,
-    hub: _Hub,
-    visitor: _Visitor,
+    request: AnyRequest,
+    hub: GivenHub,
+    visitor: GivenVisitor,
     since: _Version = None,
     epoch: _Epoch = "",
     space: FromQuery[UUID | None] = None,
@@ -126,7 +124,7 @@ def show_thread(
     operation_class=operation({**_EDITED, 200: Says("It is deleted.", "Deleted")}),
 )
 def delete_thread(
-    thread_id: FromPath[str], hub: _Hub, caller: _Caller, purge: _Flag = False
+    thread_id: FromPath[str], hub: GivenHub, caller: GivenCaller, purge: _Flag = False
 ) -> Response[bytes]:
     """Delete a thread of mine: it can be brought back for 90 days; then its words are erased for good.
 
@@ -145,7 +143,7 @@ def delete_thread(
     sync_to_thread=True,
     operation_class=operation(_EDITED),
 )
-def restore_thread(thread_id: FromPath[str], hub: _Hub, caller: _Caller) -> Response[bytes]:
+def restore_thread(thread_id: FromPath[str], hub: GivenHub, caller: GivenCaller) -> Response[bytes]:
     """Bring a deleted thread back."""
     return _answer_push(hub.restore(caller, parse_thread_id(thread_id)), 0)
 
@@ -156,7 +154,9 @@ def restore_thread(thread_id: FromPath[str], hub: _Hub, caller: _Caller) -> Resp
     sync_to_thread=True,
     operation_class=operation(_EDITED, takes="Visibility"),
 )
-def set_visibility(thread_id: FromPath[str], body: RawBody, hub: _Hub, caller: _Caller) -> Response[bytes]:
+def set_visibility(
+    thread_id: FromPath[str], body: RawBody, hub: GivenHub, caller: GivenCaller
+) -> Response[bytes]:
     """Say who may read a thread of mine: `{"visibility": "private" | "organization" | "public"}`."""
     sent = sent_json(body)
     visibility = sent.get("visibility") if isinstance(sent, dict) else None
@@ -171,8 +171,8 @@ def set_visibility(thread_id: FromPath[str], body: RawBody, hub: _Hub, caller: _
     operation_class=operation({200: Says("A page, empty at the end.", "Changes")}),
 )
 def list_changes(
-    hub: _Hub,
-    caller: _Caller,
+    hub: GivenHub,
+    caller: GivenCaller,
     cursor: Annotated[str, QueryParameter(max_length=4_000)] = "",
     limit: Annotated[int, QueryParameter(ge=1, le=_MOST_CHANGES)] = 500,
 ) -> Response[bytes]:
@@ -197,7 +197,7 @@ def _sent_thread(body: bytes) -> Thread:
     return decode_file(body).thread()
 
 
-def _base_version(request: _Request) -> int | None:
+def _base_version(request: AnyRequest) -> int | None:
     """The version that `If-Match` names, 0 for `If-None-Match: *`, None where neither is sent."""
     match = request.headers.get("if-match")
     if match is not None:

@@ -5,21 +5,17 @@ Both are restricted to what the reader may read, and a word that stands only whe
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import msgspec
 from psycopg import Connection
 
-from raddle.adapters.local_store.search_cursor import Cursor, Key, check_of, format_cursor, parse_cursor
-from raddle.model.errors import InvalidInput
 from raddle.model.threads.query import Query, is_of_thread, parse
 from raddle.model.threads.search_answer import Scope, SearchAnswer
+from raddle.model.threads.search_order import Cursor, Key, check_of, format_cursor, no_cursor, parse_cursor
 from raddle.model.threads.summary import ThreadSummary
 from raddle.server.search.lookup import Lookup
-from raddle.server.search.ranking import Ranking, key_of, place_of
+from raddle.server.search.ranking import Ranking, place_of, unscored_key
 from raddle.server.search.reading import Reader, Tables
 from raddle.server.search.walking import Place
 
@@ -46,7 +42,7 @@ def search(
     `now`: microseconds since 1970, for recency and for times like `7d`; a cursor brings that of its first page.
     InvalidInput for a cursor that is none, or of another query.
     """
-    after = parse_cursor(cursor) if cursor else None
+    after = parse_cursor(cursor, Cursor) if cursor else None
     moment = now if after is None else after.now
     asked = parse(query, now=moment, as_you_type=as_you_type) if isinstance(query, str) else query
     if after is not None:
@@ -62,7 +58,7 @@ def search(
         scope = _scope(lookup)
     last = places[-1].key if places and has_more else None
     if not has_more and lookup.horizon is not None:
-        last = key_of(*lookup.horizon)
+        last = unscored_key(*lookup.horizon)
     following = None if last is None else Cursor(moment, last, check_of(asked))
     return SearchAnswer(
         scope=scope,
@@ -95,7 +91,7 @@ def listed(
         summaries = tables.summaries([number for _, number in page])
     has_more = len(places) > len(page)
     last = (page[-1] if page else after) if has_more else horizon
-    following = "" if last is None else _format_place(last)
+    following = "" if last is None else format_cursor(last)
     threads = tuple(summaries[number] for _, number in page if number in summaries)
     return Listed(threads, following)
 
@@ -142,29 +138,16 @@ def _place_of(key: Key, cursor: str) -> Place | None:
     try:
         place = place_of(key)
     except ValueError as error:
-        raise _no_cursor(cursor) from error
+        raise no_cursor(cursor) from error
     if place is not None and not all(0 <= each < 1 << 63 for each in place):
-        raise _no_cursor(cursor)
+        raise no_cursor(cursor)
     return place
 
 
-def _no_cursor(text: str) -> InvalidInput:
-    return InvalidInput(f"{text[:40]!r} is not a cursor", "leave it out to begin at the first page")
-
-
-def _format_place(place: tuple[int, int]) -> str:
-    return base64.urlsafe_b64encode(msgspec.msgpack.encode(place)).decode().rstrip("=")
-
-
-def _parse_place(text: str) -> tuple[int, int]:
-    try:
-        padded = text + "=" * (-len(text) % 4)
-        data = base64.b64decode(padded.encode(), altchars=b"-_", validate=True)
-        place = msgspec.msgpack.decode(data, type=tuple[int, int])
-    except (ValueError, binascii.Error, msgspec.MsgspecError) as error:
-        raise _no_cursor(text) from error
+def _parse_place(text: str) -> Place:
+    place = parse_cursor(text, tuple[int, int])
     if not all(0 <= each < 1 << 62 for each in place):
-        raise _no_cursor(text)
+        raise no_cursor(text)
     return place
 
 

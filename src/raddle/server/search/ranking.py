@@ -7,50 +7,31 @@ last activity. The order is stable: the next page starts after the last hit of t
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
-from raddle.adapters.local_store.search_cursor import Key
-from raddle.adapters.local_store.search_ranking import HEADER_WEIGHT, WEIGHTS
 from raddle.model.threads.query import Term
 from raddle.model.threads.search_answer import Hit
 from raddle.model.threads.search_fields import (
     ASSISTANT,
-    FIELDS,
     OUTPUT,
     THINKING,
     USER,
     MessageText,
-    header_of,
+    is_mixed,
 )
-from raddle.model.threads.search_snippet import Snippet, snippet_of
+from raddle.model.threads.search_order import Key, Place, heaviest_of, key_of, lightest_of, score_of
+from raddle.model.threads.search_snippet import shown_of
 from raddle.model.threads.summary import ThreadSummary
 from raddle.server.search.asking import SIGNS, says
 from raddle.server.search.lookup import Lookup
 from raddle.server.search.reading import Bounds, Row
-from raddle.server.search.streams import is_mixed
 from raddle.server.search.walking import Rows
 
 SCORED = 1_000
 """So many hits, of the newest threads, are ranked,"""
 MOST_ASKED = 64
 """and no more threads than these whose hits have to be asked for."""
-_DAY = 86_400_000_000
-_FRESHNESS = 0.5
-_HALF_LIFE_DAYS = 30.0
 _THREADS_AT_ONCE = 32
 _KNOWN_AT_ONCE = 256
-
-
-class Place(NamedTuple):
-    """A found thread in the order of hits."""
-
-    key: Key
-    thread: int
-
-    @property
-    def score(self) -> float:
-        """0.0 where it was not scored."""
-        return -self.key[1]
 
 
 class Ranking:
@@ -73,7 +54,7 @@ class Ranking:
         if len(page) <= limit:
             scored = {place.thread for place in self._scored}
             for thread in self._newest:
-                key = key_of(self._lookup.activity[thread], thread)
+                key = unscored_key(self._lookup.activity[thread], thread)
                 if thread not in scored and (after is None or key > after):
                     page.append(Place(key, thread))
                     if len(page) > limit:
@@ -101,19 +82,10 @@ class Ranking:
     def _place(self, thread: int, rows: Sequence[Row]) -> Place:
         level = min(map(self._level, rows), default=OUTPUT)
         activity = self._lookup.activity[thread]
-        score = self._weight(thread, level) * (1 + _FRESHNESS * self._freshness(activity))
-        return Place((0, -score, -activity, _inverted(thread)), thread)
-
-    def _weight(self, thread: int, level: int) -> float:
-        terms = len(self._lookup.terms)
-        if not terms:
-            return 1.0
         covered = self._lookup.found[thread].covered
-        return (covered * HEADER_WEIGHT + (terms - covered) * WEIGHTS[level]) / terms
-
-    def _freshness(self, activity: int) -> float:
-        days = max(self._now - activity, 0) / _DAY
-        return float(2 ** (-days / _HALF_LIFE_DAYS))
+        terms = len(self._lookup.terms)
+        score = score_of(terms=terms, covered=covered, level=level, age=self._now - activity)
+        return Place(key_of(activity, _inverted(thread), score=score), thread)
 
     def _settle(self, rows: Rows) -> None:
         """Find which field has the words, of rows that have several."""
@@ -135,12 +107,12 @@ class Ranking:
         vocabulary = self._lookup.vocabulary
         for sign, bits in zip(SIGNS, (1 << USER | 1 << ASSISTANT, 1 << THINKING), strict=True):
             if row.fields & bits and all(says(term, vocabulary, sign, words, extra) for term in said):
-                return _heaviest(row.fields & bits)
-        return _lightest(row.fields)
+                return heaviest_of(row.fields & bits)
+        return lightest_of(row.fields)
 
     def _level(self, row: Row) -> int:
         known = self._known.get(row.number)
-        return _lightest(row.fields) if known is None else known
+        return lightest_of(row.fields) if known is None else known
 
     def hits(self, places: Sequence[Place]) -> tuple[Hit, ...]:
         """The hits at these places."""
@@ -156,7 +128,8 @@ class Ranking:
         )
 
     def _hit(self, place: Place, summary: ThreadSummary, text: MessageText, matches: int) -> Hit:
-        field, snippet = self._shown(place.thread, summary, text)
+        is_in_header = self._lookup.found[place.thread].covered > 0
+        field, snippet = shown_of(self._lookup.query, summary, text.texts, is_in_header=is_in_header)
         return Hit(
             thread=summary,
             message_id=text.id,
@@ -166,17 +139,6 @@ class Ranking:
             score=place.score,
             matches=matches,
         )
-
-    def _shown(self, thread: int, summary: ThreadSummary, text: MessageText) -> tuple[str, Snippet]:
-        """Where the words stand, and the lines around them: in the message, else in the header."""
-        field, snippet = snippet_of(self._lookup.query, text.texts)
-        if not snippet.marks and self._lookup.found[thread].covered:
-            header = header_of(summary)
-            names = (header.title, *header.tags, *header.branches, header.remote, *header.shas)
-            _, of_header = snippet_of(self._lookup.query, names)
-            if of_header.marks:
-                return "header", of_header
-        return FIELDS[field], snippet
 
     def _best_rows(self, rows: Rows) -> dict[int, int]:
         """The row to show for each thread: of the heaviest field, then the newest."""
@@ -205,9 +167,9 @@ def _first_said(rows: Sequence[Row], saying: set[int]) -> Row:
     return min(users or rows, key=lambda row: (row.at, row.number))
 
 
-def key_of(activity: int, thread: int) -> Key:
+def unscored_key(activity: int, thread: int) -> Key:
     """The key of a thread that was not scored: they come by their last activity."""
-    return (1, 0.0, -activity, _inverted(thread))
+    return key_of(activity, _inverted(thread))
 
 
 def place_of(key: Key) -> tuple[int, int] | None:
@@ -218,11 +180,3 @@ def place_of(key: Key) -> tuple[int, int] | None:
 def _inverted(thread: int) -> str:
     """A thread's number for a key in which the greater number comes first."""
     return f"{(1 << 62) - thread:020d}"
-
-
-def _heaviest(fields: int) -> int:
-    return (fields & -fields).bit_length() - 1 if fields else OUTPUT
-
-
-def _lightest(fields: int) -> int:
-    return fields.bit_length() - 1 if fields else OUTPUT

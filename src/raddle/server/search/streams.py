@@ -18,6 +18,7 @@ from raddle.model.threads.search_fields import (
     USER,
     HeaderText,
     IndexRow,
+    is_mixed,
 )
 from raddle.model.threads.search_text import CUT_VERSION, cut, words_of
 
@@ -44,14 +45,6 @@ class Stream(NamedTuple):
     stream: str
     tools_at: int
     extra: str
-
-
-def is_mixed(fields: int) -> bool:
-    """Does a message with these fields (bits, as in `FIELDS`) say or think something, and have another field too?
-
-    Only then has to be asked which of them holds a word.
-    """
-    return fields & (fields - 1) != 0 and fields & (1 << USER | 1 << ASSISTANT | 1 << THINKING) != 0
 
 
 def fields_in(row: IndexRow) -> int:

@@ -160,6 +160,13 @@ def _remarks(session: NativeSession, *, is_folder: bool, is_newest: bool) -> Ite
         yield f"left out: {turns} on other branches; --branch MESSAGE takes the path to one"
     if session.unwritten:
         yield f"left out: {words.count(session.unwritten, 'added turn')} that the format has no place for"
+    later = [number for number in session.generations if number > session.generation]
+    if later and is_newest:
+        yield (
+            f"this is generation {session.generation} of the file: nothing can be read in what it was rewritten to;"
+            f" --generation {later[-1]} gives that"
+        )
+        return
     earlier = [number for number in session.generations if number < session.generation]
     if earlier and is_newest:
         numbers = ", ".join(map(str, earlier))

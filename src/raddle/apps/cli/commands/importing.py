@@ -74,7 +74,7 @@ def import_(
     if not may_import(stores, what, since=since, json=json):
         return
     if watch:
-        follow(stores, what, json=json, all_problems=all_problems)
+        follow(what, json=json, all_problems=all_problems)
         return
     report, seconds = bring_in(stores, what, since=since, revive=revive)
     if json:
@@ -106,14 +106,14 @@ def bring_in(
     return report, time.monotonic() - started
 
 
-def follow(stores: Stores, what: Sequence[str], *, json: bool, all_problems: bool) -> None:
+def follow(what: Sequence[str], *, json: bool, all_problems: bool) -> None:
     """Import until it is stopped: a line for each round that brought something (a JSON value a line)."""
-    from raddle.wiring.watching import watch_sessions  # noqa: PLC0415
+    from raddle.wiring.watching import follow_sessions  # noqa: PLC0415
 
     stop = threading.Event()
     with stopped_in_order("stopped: what came is kept; `raddle import` does the rest"):
         started, is_first = time.monotonic(), True
-        for report in watch_sessions(stores, what, stop=stop, note=diagnostics.say):
+        for report in follow_sessions(what, stop=stop, note=diagnostics.say, report=diagnostics.found):
             seconds = time.monotonic() - started
             if json:
                 output.json_lines([as_plain(report, seconds)])

@@ -20,6 +20,7 @@ from raddle.adapters.blobs.object_urls import parse_object_url
 from raddle.adapters.config_file import read_settings, type_name
 from raddle.adapters.paths import CONFIG_NAME, Paths
 from raddle.model.errors import InvalidInput
+from raddle.model.secret import Secret
 from raddle.model.threads.git_facts import slug
 
 Source = Literal["default", "file", "environment", "flag"]
@@ -117,23 +118,6 @@ _PASSWORD = re.compile(r"(password\s*=\s*)('(?:[^'\\]|\\.)*'|[^&\s]*)", re.IGNOR
 _HIDDEN = "***"
 
 
-class Secret:
-    """A text that no print, log or traceback shows; `reveal()` is for the one who sends it."""
-
-    __slots__ = ("_shown", "_text")
-
-    def __init__(self, text: str, shown: str = "set") -> None:
-        self._text = text
-        self._shown = shown
-
-    def reveal(self) -> str:
-        """The text itself."""
-        return self._text
-
-    def __repr__(self) -> str:
-        return self._shown
-
-
 class Origin(Struct, frozen=True, kw_only=True):
     """Where a value came from: which kind of place, and there the variable, the file or the flag."""
 
@@ -229,7 +213,10 @@ def load_config(environ: Mapping[str, str] | None = None, **flags: str | bool | 
     file = config_dir / CONFIG_NAME
     keys = {setting.key for setting in SETTINGS if setting.key}
     from_file, warnings = read_settings(file, keys, TABLES)
-    responders = _responders(from_file.get("responders", {}), file)
+    responders = {
+        name: settings_of(name, table, f"{file}: responders.{name}")
+        for name, table in from_file.get("responders", {}).items()
+    }
     layers = _Layers(environ, flags, from_file, file)
     values: dict[str, Any] = {}
     origins: dict[str, Origin] = {}
@@ -246,10 +233,6 @@ def load_config(environ: Mapping[str, str] | None = None, **flags: str | bool | 
         warnings=warnings,
         agent_variables=seen,
     )
-
-
-def _responders(tables: Mapping[str, Any], file: Path) -> dict[str, ResponderSettings]:
-    return {name: settings_of(name, table, f"{file}: responders.{name}") for name, table in tables.items()}
 
 
 def state_folder(environ: Mapping[str, str] | None = None) -> Path:

@@ -309,6 +309,12 @@ class TestJobs:
         assert "council never said that it took it" in settled.why
         assert room.texts[-1] == "how hot?"
 
+    def test_who_stops_while_the_request_is_on_its_way_may_have_launched_it(self, room: Room) -> None:
+        with pytest.raises(KeyboardInterrupt):
+            room.ask(ScriptedCouncil(KeyboardInterrupt()))
+        assert len(room.thread.pending_jobs) == 1
+        assert [one.what for one in room.settle(ScriptedCouncil())] == [ENDED]
+
     def test_what_its_agents_ask_is_told_with_the_job(self, room: Room) -> None:
         council = ScriptedCouncil(Launched(job_id="job-7"), KeyboardInterrupt())
         with pytest.raises(KeyboardInterrupt):

@@ -271,7 +271,8 @@ class _Asking:
             self._end()
         if self._is_over:
             return
-        if isinstance(error, Unconfirmed):
+        is_on_its_way = self._responder.lives_on and not self._lives_on and not isinstance(error, Exception)
+        if isinstance(error, Unconfirmed) or is_on_its_way:
             self._step(states.failed(self._recorder.state, states.error_text(error)))
             return
         if self._lives_on and not isinstance(error, Unanswered | Rejected):

@@ -185,7 +185,8 @@ class _Asking:
         if self._is_new_turn:
             content, bodies = self._desk.keep_body(request.text)
             attachments = (*bodies, *request.attachments)
-            return editor.reply(request.parent_id, "user", content, attachments=attachments).id
+            chosen = {"policy_id": request.policy} if request.policy else {}
+            return editor.reply(request.parent_id, "user", content, attachments=attachments, **chosen).id
         asked = None if request.parent_id is None else editor.thread.tree.get(request.parent_id)
         if asked is None or asked.role != "user":
             raise InvalidInput("there is no turn of yours to ask about", "say something: give TEXT")

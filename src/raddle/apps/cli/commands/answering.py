@@ -212,15 +212,31 @@ def _typed_key(name: str) -> str:
 
 
 @click.command(
-    help="""List the policies of a deliberation server: ways of it that a thread or a turn can choose."""
+    help="""List the policies of a deliberation server: the ways of it that can be chosen.
+
+    With ID and POLICY, set the one of that thread (a lone - takes it away). --policy of other commands chooses one for
+    a turn."""
 )
+@click.argument("thread", metavar="[ID", required=False, type=Words(), shell_complete=complete_thread)
+@click.argument("policy", metavar="POLICY]", required=False, type=Words())
 @click.option(
     "--with", "who", default="", metavar="NAME", type=Words(), help="Which server; else the default."
 )
 @as_json
 @with_stores
-def policies(stores: Stores, who: str, json: bool) -> None:
-    """Print them."""
+def policies(stores: Stores, thread: str | None, policy: str | None, who: str, json: bool) -> None:
+    """Print them, or the one of a thread."""
+    if thread is None:
+        _list_policies(stores, who, json=json)
+        return
+    with stores.threads.edit(stores.resolve(thread)) as editor:
+        if policy is not None:
+            editor.set_context("active_policy", None if policy == "-" else policy)
+        chosen = editor.thread.plain("active_policy")
+    output.answer(json, {"id": editor.thread.id, "policy": chosen}, chosen or "none: what the server takes")
+
+
+def _list_policies(stores: Stores, who: str, *, json: bool) -> None:
     import msgspec  # noqa: PLC0415
 
     from raddle.wiring.answering import chosen_responder, job_responder  # noqa: PLC0415

@@ -389,3 +389,21 @@ def test_jobs_says_when_nothing_waits() -> None:
     assert "nothing waits" in done("jobs").err
     assert raddle("jobs", "cancel", "job-1").code == 3
     assert raddle("jobs", "cancel").code == 2
+
+
+def test_programs_get_the_shapes_that_the_page_promises(tmp_path: Path) -> None:
+    set_up(echo=ECHO)
+    (tmp_path / "a.txt").write_text("kiln")
+    thread = new("hello", "--attach", str(tmp_path / "a.txt"))
+    asked = done("reply", thread, "--ask", "--json").json
+    promised = (Path(__file__).parents[2] / "docs" / "reference" / "json.md").read_text()
+    page = " ".join(promised.partition("## Going on with a conversation")[2].partition("\n## ")[0].split())
+    for shown in (
+        asked,
+        asked["answer"],
+        done("resume", thread, "--json").json,
+        done("responders", "--json").json[0],
+        done("policies", thread, "--json").json,
+        done("attachments", thread, "--json").json[0],
+    ):
+        assert "{" + ", ".join(shown) + "}" in page

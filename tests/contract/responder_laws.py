@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol, TypeVar
 
 import pytest
@@ -23,6 +23,7 @@ from tests.fakes.model_http import Call, Story
 KEY = "sk-0123456789-nobody-may-see-this"
 IMPATIENT = 0.3
 E = TypeVar("E", bound=RaddleError)
+InPieces = Callable[[bytes], Iterable[bytes]]
 
 
 class Stage(Protocol):
@@ -69,8 +70,8 @@ class HttpStage(Stage, Protocol):
 class ChatStage(HttpStage, Protocol):
     """The same, of a model's API."""
 
-    def tells(self, story: Story) -> None:
-        """It answers so."""
+    def tells(self, story: Story, *, in_pieces: InPieces | None = None) -> None:
+        """It answers so, its bytes in these pieces."""
 
     def errs(self, *pieces: str, words: str, code: str = "bad_thing") -> None:
         """It says so much, and then sends an error."""
@@ -299,6 +300,24 @@ class ChatLaws(HttpLaws):
         answered = answer_of(asked(stage.responder()))
         assert answered.usage == Usage(input_tokens=20, output_tokens=7, cache_read_tokens=100)
         assert answered.model == "some-model-2026"
+
+    def test_a_server_that_repeats_the_key_does_not_get_it_into_the_thread(self, stage: ChatStage) -> None:
+        stage.tells(Story([f"your key is {KEY[:9]}", f"{KEY[9:]} and ", f"again {KEY}"], thinking=[KEY]))
+        answered = answer_of(asked(stage.responder()))
+        assert KEY not in answered.text + answered.thinking
+        assert answered.text == "your key is *** and again ***"
+
+    @pytest.mark.parametrize("size", [1, 7, 100])
+    @pytest.mark.parametrize("line_end", [b"\n", b"\r\n", b"\r"])
+    def test_a_stream_may_come_in_any_pieces(self, stage: ChatStage, size: int, line_end: bytes) -> None:
+        def cut(data: bytes) -> Iterable[bytes]:
+            data = b": a comment\n\nretry: 5\n\n" + data.replace(b"\n\n", b"\n\n: alive\n")
+            data = data.replace(b"\n", line_end)
+            return [data[at : at + size] for at in range(0, len(data), size)]
+
+        stage.tells(Story(["線", "🧵", " ü"], thinking=["é"]), in_pieces=cut)
+        answered = answer_of(asked(stage.responder()))
+        assert (answered.text, answered.thinking) == ("線🧵 ü", "é")
 
     @pytest.mark.parametrize("why", ["max_tokens", "content_filter"])
     def test_an_answer_cut_by_a_rule_says_so(self, stage: ChatStage, why: str) -> None:

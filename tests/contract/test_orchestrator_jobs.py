@@ -298,11 +298,12 @@ class TestAgentsThatAsk:
         server.next_time("calls", Says(200, body))
         assert council.questions("job-1") == []
 
-    def test_a_server_without_such_a_thing_is_followed_all_the_same(
-        self, server: Orchestrator, council: OrchestratorResponder
+    @pytest.mark.parametrize("status", [403, 404])
+    def test_where_nobody_may_be_asked_the_answer_comes_all_the_same(
+        self, server: Orchestrator, council: OrchestratorResponder, status: int
     ) -> None:
         server.polls, server.streams = 3, "none"
-        server.next_time("calls", *[Says(404)] * 3)
+        server.next_time("calls", *[Says(status)] * 3)
         assert told(server, council)[-1] == an_answer("Forty-two.", author="")
 
     def test_nobody_waits_for_an_answer_twice(

@@ -9,7 +9,7 @@ import os
 import select
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,6 +26,7 @@ from tests.contract.responder_laws import (
     ChatStage,
     HttpLaws,
     HttpStage,
+    InPieces,
     ResponderLaws,
     Stage,
     asked,
@@ -71,8 +72,11 @@ class _Model:
     def answers(self, *pieces: str) -> None:
         self.tells(Story(pieces))
 
-    def tells(self, story: Story) -> None:
-        self._server.answers.append(Says(pieces=self._wire.stream(story)))
+    def tells(self, story: Story, *, in_pieces: InPieces | None = None) -> None:
+        stream: Iterable[bytes] = self._wire.stream(story)
+        if in_pieces is not None:
+            stream = in_pieces(b"".join(stream))
+        self._server.answers.append(Says(pieces=stream))
 
     def breaks_off(self, *pieces: str) -> None:
         story = Story(pieces, end="")

@@ -249,7 +249,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _data(plain: Any) -> bytes:
-    return b"data: %b\n\n" % json.dumps(plain).encode()
+    return b"data: %b\n\n" % json.dumps(plain, ensure_ascii=False).encode()
 
 
 def _event(kind: str, **plain: Any) -> bytes:

@@ -9,11 +9,19 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
-from raddle.adapters.programs import clean_environment, find_program, run
+from raddle.adapters.programs import (
+    Completed,
+    clean_environment,
+    find_program,
+    ordinary_environment,
+    run,
+    stream,
+)
 from raddle.model.errors import InvalidInput, NotFound, StorageError
 
 
@@ -215,3 +223,60 @@ def test_no_pipe_is_left_open() -> None:
     for _ in range(5):
         run(["true"])
     assert len(list(Path("/dev/fd").iterdir())) == before
+
+
+def streamed(*args: object, **kwargs: object) -> tuple[list[bytes], list[Completed]]:
+    """(What came, piece by piece; how it ended)."""
+    ends: list[Completed] = []
+
+    def whole() -> Generator[bytes, None, None]:
+        ends.append((yield from stream(*args, **kwargs)))  # type: ignore[arg-type]
+
+    return list(whole()), ends
+
+
+def test_what_a_program_prints_comes_while_it_runs() -> None:
+    code = (
+        "import sys; print(sys.stdin.readline()); print('!', file=sys.stderr); sys.stdin.read(); sys.exit(3)"
+    )
+    pieces, ends = streamed(python(code), input=b"one\n")
+    assert b"".join(pieces) == b"one\n\n"
+    assert ends == [Completed(stdout=b"", stderr=b"!\n", code=3)]
+    going_on = stream(python("import signal; print('one', flush=True); signal.pause()"))
+    assert next(going_on).startswith(b"one")
+    going_on.close()
+
+
+def test_a_program_that_is_not_heard_any_more_goes_with_all_it_started(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "alive")
+    alive = os.open(tmp_path / "alive", os.O_RDONLY | os.O_NONBLOCK)
+    going_on = stream([*python(STUBBORN_FAMILY), str(tmp_path / "alive")])
+    assert next(going_on)
+    going_on.close()
+    assert select.select([alive], [], [], 10)[0] == [alive]
+    assert os.read(alive, 1) == b""
+    os.close(alive)
+
+
+def test_a_program_has_time_as_long_as_it_says_something() -> None:
+    code = "import signal, time\nfor n in range(6): print(n, flush=True); time.sleep(0.2)\nsignal.pause()"
+    pieces, (end,) = streamed(python(code), quiet_seconds=1.0)
+    assert b"".join(pieces).split() == [b"0", b"1", b"2", b"3", b"4", b"5"]
+    assert end.is_timed_out
+
+
+def test_a_stream_is_bounded_and_its_errors_keep_their_end() -> None:
+    pieces, (end,) = streamed(python("while True: print('x' * 999)"), limit_bytes=10_000)
+    assert (len(b"".join(pieces)), end.is_cut) == (10_000, True)
+    _, (end,) = streamed(python("import sys; sys.stderr.write('x' * 200_000 + 'end')"))
+    assert len(end.stderr) == 64 * 1024
+    assert end.stderr.endswith(b"xend")
+
+
+def test_a_program_that_speaks_to_the_person_may_do_so_in_their_language(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("RADDLE_TOKEN", "hunter2")
+    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
+    assert "RADDLE_TOKEN" not in ordinary_environment()
+    assert ordinary_environment()["LC_ALL"] == "de_DE.UTF-8"

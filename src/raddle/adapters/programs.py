@@ -9,27 +9,23 @@ from __future__ import annotations
 
 import contextlib
 import os
-import selectors
 import signal
 import subprocess
 import threading
 import time
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TypedDict
+from typing import TypedDict
 
 from msgspec import Struct
 
+from raddle.adapters.program_pipes import CHUNK_BYTES, Conversation, Heard, close_pipes, stop
 from raddle.model.errors import InvalidInput, NotFound, StorageError
 
 _SECRETS = frozenset({"RADDLE_TOKEN", "RADDLE_DATABASE_URL"})
 """Nobody else's."""
 _KEPT_BACK = _SECRETS | {"LANGUAGE", "LC_ALL"}
 """The language of messages is ours to choose where we read them."""
-_CHUNK_BYTES = 64 * 1024
-_LOOK_AGAIN_SECONDS = 0.1
-_GRACE_SECONDS = 1.0
-"""From the request to stop, at which git removes its lock files, to the kill."""
 
 
 class Completed(Struct, frozen=True, kw_only=True):
@@ -100,12 +96,12 @@ def run(
     deadline = time.monotonic() + timeout
     process = _start(argv, cwd=cwd, env=env, account=account)
     try:
-        return _Conversation(process, input, limit_bytes).complete(deadline)
+        return _completed(process, Conversation(process, input, limit_bytes).complete(deadline))
     finally:
         # Also at Ctrl-C, which in a session of its own the program does not hear.
         if process.returncode is None:
-            _stop(process)
-        _close_pipes(process)
+            stop(process)
+        close_pipes(process)
 
 
 def stream(
@@ -125,13 +121,51 @@ def stream(
     process = _start(argv, cwd=cwd, env=env, account=None)
     is_over = False
     try:
-        done = yield from _Conversation(process, input, limit_bytes).pieces(quiet_seconds)
+        heard = yield from Conversation(process, input, limit_bytes).pieces(quiet_seconds)
         is_over = True
-        return done
+        return _completed(process, heard)
     finally:
         if not is_over:
-            _stop(process)
-        _close_pipes(process)
+            stop(process)
+        close_pipes(process)
+
+
+def _completed(process: subprocess.Popen[bytes], heard: Heard) -> Completed:
+    return Completed(
+        stdout=heard.stdout,
+        stderr=heard.stderr,
+        code=process.wait(),
+        is_timed_out=heard.is_timed_out,
+        is_cut=heard.is_cut,
+    )
+
+
+def run_here(argv: Sequence[str], *, cwd: Path) -> int:
+    """Run a program for the person at our terminal, to its end; its exit code, minus a signal's number where one ended
+    it.
+
+    NotFound where there is no such program or folder, StorageError where the system will not start it.
+    """
+    environment = ordinary_environment()
+    program = find_program(argv[0], environment)
+    if program is None:
+        raise NotFound("program", argv[0], "install it, or check that its folder is on PATH")
+    if not cwd.is_dir():
+        raise NotFound("folder", str(cwd))
+    # Ctrl-C is meant for the program; it decides what that means, and we wait for its end.
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        process = subprocess.Popen(
+            [program, *argv[1:]],
+            cwd=cwd,
+            env=environment,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  no thread runs here
+        )
+        return process.wait()
+    except OSError as error:
+        raise StorageError(f"cannot start {argv[0]}: {error.strerror}") from error
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def start_alone(
@@ -167,7 +201,7 @@ def start_alone(
         raise StorageError(f"cannot start {argv[0]}: {error.strerror}") from error
     assert process.stdin is not None
     with contextlib.suppress(BrokenPipeError):
-        process.stdin.write(input[:_CHUNK_BYTES])
+        process.stdin.write(input[:CHUNK_BYTES])
         process.stdin.close()
     try:
         process.wait(wait_seconds)
@@ -282,131 +316,3 @@ def _start(
         raise StorageError(f"cannot start {program}: {error.strerror}") from error
     except ValueError as error:  # a NUL in an argument
         raise InvalidInput(f"cannot start {program}: {error}") from error
-
-
-class _Conversation:
-    """Feeds a program its input and takes its output, whichever it is ready for."""
-
-    def __init__(self, process: subprocess.Popen[bytes], to_say: bytes, limit_bytes: int) -> None:
-        self._process = process
-        self._to_say = memoryview(to_say)
-        self._left = limit_bytes
-        self._heard: dict[IO[bytes] | None, bytearray] = {
-            process.stdout: bytearray(),
-            process.stderr: bytearray(),
-        }
-        self._selector = selectors.DefaultSelector()
-
-    def complete(self, deadline: float) -> Completed:
-        """Talk until the program has ended, its time is up, or it has said too much."""
-        with self._selector:
-            self._register()
-            while self._selector.get_map() and self._left >= 0:
-                left = deadline - time.monotonic()
-                if left <= 0 or not self._take_turn(left):
-                    break
-        return self._end(deadline)
-
-    def pieces(self, quiet_seconds: float) -> Generator[bytes, None, Completed]:
-        """The same, giving its output away as it comes; its time is up when it says nothing for so long."""
-        said, errors = self._heard[self._process.stdout], self._heard[self._process.stderr]
-        deadline = time.monotonic() + quiet_seconds
-        with self._selector:
-            self._register()
-            while self._selector.get_map() and self._left >= 0:
-                left, left_before = deadline - time.monotonic(), self._left
-                if left <= 0 or not self._take_turn(left):
-                    break
-                del errors[:-_CHUNK_BYTES]
-                if said:
-                    yield bytes(said)
-                    said.clear()
-                if self._left != left_before:
-                    deadline = time.monotonic() + quiet_seconds
-        return self._end(deadline)
-
-    def _end(self, deadline: float) -> Completed:
-        is_cut = self._left < 0
-        is_timed_out = not is_cut and not self._ends_by(deadline)
-        if is_cut or is_timed_out:
-            _stop(self._process)
-        return Completed(
-            stdout=bytes(self._heard[self._process.stdout]),
-            stderr=bytes(self._heard[self._process.stderr]),
-            code=self._process.wait(),
-            is_timed_out=is_timed_out,
-            is_cut=is_cut,
-        )
-
-    def _register(self) -> None:
-        for pipe in self._heard:
-            assert pipe is not None  # _start asked for it
-            self._selector.register(pipe, selectors.EVENT_READ)
-        stdin = self._process.stdin
-        assert stdin is not None  # _start asked for it
-        if self._to_say:
-            os.set_blocking(stdin.fileno(), False)
-            self._selector.register(stdin, selectors.EVENT_WRITE)
-        else:
-            stdin.close()
-
-    def _take_turn(self, seconds: float) -> bool:
-        """Hear and say what can be, waiting at most so long; False where there is nothing more to come."""
-        ready = self._selector.select(min(seconds, _LOOK_AGAIN_SECONDS))
-        if not ready and self._process.poll() is not None:
-            # It has ended, and something it left running (a credential cache) holds the pipe open.
-            return False
-        for key, _ in ready:
-            if key.fileobj is self._process.stdin:
-                self._say(self._process.stdin)
-            else:
-                self._hear(key.fd, key.fileobj)
-        return True
-
-    def _say(self, stdin: IO[bytes]) -> None:
-        try:
-            written = os.write(stdin.fileno(), self._to_say[:_CHUNK_BYTES])
-        except BlockingIOError:
-            return
-        except BrokenPipeError:  # it does not want to hear the rest, which its exit code explains
-            written = len(self._to_say)
-        self._to_say = self._to_say[written:]
-        if not self._to_say:
-            self._selector.unregister(stdin)
-            stdin.close()
-
-    def _hear(self, fd: int, pipe: object) -> None:
-        chunk = os.read(fd, _CHUNK_BYTES)
-        if not chunk:
-            self._selector.unregister(fd)
-            return
-        self._heard[pipe] += chunk[: self._left]  # type: ignore[index]
-        self._left -= len(chunk)
-
-    def _ends_by(self, deadline: float) -> bool:
-        """Did the program end in time? It may have closed its output and gone on."""
-        try:
-            self._process.wait(max(deadline - time.monotonic(), 0))
-        except subprocess.TimeoutExpired:
-            return False
-        return True
-
-
-def _close_pipes(process: subprocess.Popen[bytes]) -> None:
-    for pipe in (process.stdin, process.stdout, process.stderr):
-        if pipe is not None:
-            pipe.close()
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End the program and whatever it started: asked first, then killed."""
-    _signal_all(process, signal.SIGTERM)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(_GRACE_SECONDS)
-    _signal_all(process, signal.SIGKILL)
-    process.wait()
-
-
-def _signal_all(process: subprocess.Popen[bytes], number: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):  # all of them have ended, or are about to
-        os.killpg(process.pid, number)

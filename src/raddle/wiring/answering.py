@@ -9,6 +9,7 @@ import functools
 import random
 import time
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import msgspec
 from msgspec import Struct
@@ -85,12 +86,16 @@ def key_source(stores: Stores, settings: ResponderSettings) -> str:
     return "keyring" if settings.key_env and ApiKeys().find(settings.name) else ""
 
 
-def open_responder(stores: Stores, settings: ResponderSettings) -> Responder:
-    """Somebody to ask. InvalidInput where nothing may be asked of the network."""
+def open_responder(stores: Stores, settings: ResponderSettings, *, folder: Path | None = None) -> Responder:
+    """Somebody to ask. `folder`: where a program works. InvalidInput where nothing may be asked of the network."""
     if stores.config.is_offline and settings.kind != "command":
         raise InvalidInput("raddle is offline (RADDLE_OFFLINE)", "unset it to ask somebody")
     return responder_of(
-        settings, key=functools.partial(key_of, stores, settings), pause=time.sleep, random=random.random
+        settings,
+        key=functools.partial(key_of, stores, settings),
+        pause=time.sleep,
+        random=random.random,
+        folder=folder,
     )
 
 
@@ -179,7 +184,10 @@ def _ask(
     if request.budget_tokens is None:
         request = msgspec.structs.replace(request, budget_tokens=settings.budget_tokens)
     recorder = Recorder(desk.threads, thread_id, opening, keep_body=desk.keep_body)
-    return ask(desk, recorder, open_responder(stores, settings), request)
+    folder = Path(opening.workspace_root or "")
+    is_here = folder.is_absolute() and folder.is_dir()
+    responder = open_responder(stores, settings, folder=folder if is_here else None)
+    return ask(desk, recorder, responder, request)
 
 
 def settle(stores: Stores, thread_id: str | None = None) -> Iterator[Settled]:

@@ -38,7 +38,6 @@ class AnthropicResponder:
 
     kind = "anthropic"
     lives_on = False
-    lives_on = False
 
     def __init__(
         self,
@@ -75,7 +74,7 @@ class AnthropicResponder:
     def _attempt(self, body: dict[str, Any]) -> Generator[Event, None, Answered]:
         host = self._endpoint.host
         with self._endpoint.connected() as connection:
-            arriving = Arriving(host, connection.told)
+            arriving = Arriving(host, connection.told, connection.without_key)
             yield from arrival(arriving, connection.events("POST", "/messages", body), _read)
         provider = "anthropic" if host == _ANTHROPIC else self.name
         return arriving.answered(provider=provider, model=body["model"])
@@ -180,7 +179,7 @@ def _read(arriving: Arriving, event: dict[str, Any]) -> Iterator[Event]:
     match event.get("type"):
         case "message_start":
             message = part_of(event, "message")
-            arriving.model = text_of(message.get("model"))
+            arriving.model = arriving.told(message.get("model"))
             arriving.usage = usage_of(part_of(message, "usage"), arriving.usage)
         case "content_block_start":
             yield from _begin(arriving, count_of(event.get("index")), part_of(event, "content_block"))

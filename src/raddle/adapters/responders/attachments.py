@@ -14,8 +14,9 @@ from raddle.model.threads.rendering import ChatMessage
 
 MOST_TEXT_BYTES = 256 << 10
 """Of one attached text."""
-MOST_FILE_BYTES = 20 << 20
-"""Of one image or document: about the most that APIs take."""
+MOST_IMAGE_BYTES = 3_750_000
+"""Of one image: 5 MB as base64, the least that is the most for an API."""
+MOST_DOCUMENT_BYTES = 20 << 20
 _IMAGES = frozenset({"image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp"})
 _PDF = "application/pdf"
 _TEXTS = frozenset({"json", "xml", "yaml", "x-yaml", "toml", "javascript", "x-sh", "sql", "x-ndjson"})
@@ -83,7 +84,7 @@ def _part(attachment: Attachment, read: ReadBytes, *, with_files: bool) -> Part:
     kind = attachment.media_type.partition(";")[0].strip().lower()
     is_file = kind in _IMAGES or kind == _PDF
     is_text = kind.startswith("text/") or kind.partition("/")[2] in _TEXTS or kind.endswith(("+json", "+xml"))
-    if not is_text and not (is_file and with_files and attachment.size <= MOST_FILE_BYTES):
+    if not is_text and not (is_file and with_files and attachment.size <= _most(kind)):
         return _not_sent(attachment)
     data = read(attachment)
     if data is None:
@@ -95,9 +96,13 @@ def _part(attachment: Attachment, read: ReadBytes, *, with_files: bool) -> Part:
 def _file(attachment: Attachment, data: bytes) -> Part | None:
     """An API refuses the whole conversation for one image that is none: so its bytes are looked at."""
     kind = _kind_of(data)
-    if not kind or len(data) > MOST_FILE_BYTES:
+    if not kind or len(data) > _most(kind):
         return None
     return Document(_name(attachment), data) if kind == _PDF else Image(kind, data)
+
+
+def _most(kind: str) -> int:
+    return MOST_DOCUMENT_BYTES if kind == _PDF else MOST_IMAGE_BYTES
 
 
 def _text(attachment: Attachment, data: bytes) -> Part | None:

@@ -6,7 +6,6 @@ Owns what such a program gets and how its end is read; how it is run and stopped
 from __future__ import annotations
 
 import codecs
-import io
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,10 @@ import msgspec
 from raddle.actions.answering.ports import Answered, Event, Pause, Piece, Question
 from raddle.actions.answering.settings import ResponderSettings
 from raddle.adapters.programs import Completed, ordinary_environment, stream
+from raddle.adapters.responders.arriving import GrowingText
 from raddle.adapters.responders.attachments import words_of
-from raddle.adapters.responders.http import MOST_ANSWER_BYTES, Key, told
+from raddle.adapters.responders.http import MOST_ANSWER_BYTES, Key
+from raddle.adapters.responders.strangers import told
 from raddle.model.errors import InvalidInput, NotFound, Rejected, StorageError, Unanswered
 from raddle.model.threads.message import ToolCall
 from raddle.model.threads.rendering import ChatMessage
@@ -27,7 +28,6 @@ class CommandResponder:
     """See `Responder`. It runs in `folder` (None: here), and never again for one question."""
 
     kind = "command"
-    lives_on = False
     lives_on = False
 
     def __init__(
@@ -50,13 +50,14 @@ class CommandResponder:
             raise Rejected(
                 f"{self.name} names no program", f"say `program` in [responders.{self.name}], as a list"
             )
-        text = io.StringIO()
+        text = GrowingText()
         done = yield from self._run(question, text)
-        self._check(done, has_words=bool(text.getvalue().strip()))
+        whole = text.whole()
+        self._check(done, has_words=bool(whole.strip()))
         model = question.model or self._settings.model
-        yield Answered(text=text.getvalue(), provider=self.name, model=model)
+        yield Answered(text=whole, provider=self.name, model=model)
 
-    def _run(self, question: Question, text: io.StringIO) -> Generator[Event, None, Completed]:
+    def _run(self, question: Question, text: GrowingText) -> Generator[Event, None, Completed]:
         """Run it, and keep in `text` what is told of its words."""
         output = stream(
             self._settings.program,
@@ -147,9 +148,9 @@ class _Words:
         return words
 
 
-def _pieces(said: str, text: io.StringIO) -> Iterator[Event]:
+def _pieces(said: str, text: GrowingText) -> Iterator[Event]:
     if said:
-        text.write(said)
+        text.add(said)
         yield Piece(text=said)
 
 

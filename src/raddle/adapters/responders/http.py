@@ -11,7 +11,6 @@ import contextlib
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
@@ -19,7 +18,7 @@ from urllib.parse import urlsplit
 from raddle import __version__
 from raddle.adapters.event_stream import Event, EventParser
 from raddle.adapters.hosts import host_of, is_loopback, is_safe
-from raddle.model.clock import system_clock
+from raddle.adapters.responders.strangers import code_in, is_event_data, said_in, told, wait_of
 from raddle.model.errors import BrokenFormat, NetworkError, Rejected
 from raddle.model.protocol.wire import json_bytes
 from raddle.model.tolerant_json import decode_tolerantly
@@ -30,14 +29,11 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 10.0
 MOST_ANSWER_BYTES = 64 << 20
 """More is no answer to a question of ours."""
-LONGEST_SHOWN = 200
 _MOST_REFUSAL_BYTES = 1 << 20
 _REFUSAL_SECONDS = 30.0
 """For the words of a refusal, however slowly they come."""
 _LONGEST_KEY = 8192
 _KEY = re.compile(rf"[!-~]{{1,{_LONGEST_KEY}}}\Z")
-_SECRETS = re.compile(r"(?i)\b(bearer|basic)\s+[^\s\"',;<>]+|\b(?:sk|pk|key)-[\w.*-]{4,}")
-_NUMBER = re.compile(r"\d{1,12}(?:\.\d{1,6})?\Z", re.ASCII)
 _NOISE = re.compile(r"^\[[^\]]*\] | \(_ssl\.c:\d+\)")
 """What Python adds to the system's words: the number of an error, a line of its own source."""
 _NEVER_BETTER = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
@@ -233,13 +229,17 @@ class Connection:
         with self._sent(method, path, plain, query, asked) as response:
             kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind != "text/event-stream":
-                said = self.told(_words_in(_beginning(response)))
+                said = self.told(said_in(_beginning(response)))
                 raise self.nonsense(f"no stream of events but {said or 'nothing'}")
             yield self._events(response)
 
     def told(self, text: Any) -> str:
         """A stranger's text as one short line without the key; empty where it is none."""
         return told(text, self._key)
+
+    def without_key(self, text: str) -> str:
+        """A model's words as they are, but for the key, should the server repeat it among them."""
+        return text.replace(self._key, "***") if self._key else text
 
     def nonsense(self, reason: str) -> NetworkError:
         """What to raise for an answer that cannot be read."""
@@ -256,7 +256,7 @@ class Connection:
         except BrokenFormat as error:
             raise self.nonsense(error.message) from error
         # A server may end without the blank line that ends an event; half an event is none.
-        yield from (event for event in parser.feed(b"\n\n") if _is_whole(event.data))
+        yield from (event for event in parser.feed(b"\n\n") if is_event_data(event.data))
 
     def _pieces(self, response: httpx.Response) -> Iterator[bytes]:
         size = 0
@@ -321,14 +321,15 @@ class Connection:
         if "CERTIFICATE" in reason.upper():
             hint = "a certificate of your own authority is trusted where SSL_CERT_FILE names its file"
             return Rejected(f"{host} cannot be trusted: {said}", hint)
-        return Failing(f"{host} cannot be reached: {said}", "check that it runs, and `url`", was_sent=False)
+        hint = f"check that it runs, and `url` of [responders.{self._endpoint.name}]"
+        return Failing(f"{host} cannot be reached: {said}", hint, was_sent=False)
 
     def _failure(self, response: httpx.Response) -> Exception:
         status, host = response.status_code, self._endpoint.host
         plain = _beginning(response)
-        said = self.told(_words_in(plain))
+        said = self.told(said_in(plain))
         shown = f"{status}: {said}" if said else f"{status}"
-        if _may_pass(status) and _code_in(plain) not in _NEVER_BETTER:
+        if _may_pass(status) and code_in(plain) not in _NEVER_BETTER:
             wait = wait_of(response.headers)
             return Failing(f"{host} cannot answer now ({shown})", status=status, wait_seconds=wait)
         return Refused(f"{host} refuses ({shown})", self._hint(status), status=status)
@@ -348,44 +349,6 @@ class Connection:
         return f"check `model` and what else [responders.{name}] says; `budget_tokens` sends less"
 
 
-def told(text: Any, key: str = "", most: int = LONGEST_SHOWN) -> str:
-    """A stranger's text as one line of at most `most` characters that draws nothing and holds no key."""
-    if not isinstance(text, str):
-        return ""
-    # The key goes first, or a cut might leave half of it; and again, where something stood between its letters.
-    text = scrubbed(text, key)[: 20 * most]
-    line = "".join(letter if letter.isprintable() else " " for letter in text)
-    line = scrubbed(" ".join(line.split()), key)
-    return line if len(line) <= most else line[: most - 1] + "…"
-
-
-def scrubbed(text: str, key: str = "") -> str:
-    """`text` without the key, and without whatever looks like one."""
-    if key:
-        text = text.replace(key, "***")
-    return _SECRETS.sub(lambda found: f"{found[1]} ***" if found[1] else "***", text)
-
-
-def wait_of(headers: Mapping[str, str], now: Callable[[], int] = system_clock) -> float | None:
-    """Seconds that `Retry-After` says, as a number or as a date; None where it says nothing that can be read."""
-    text = headers.get("retry-after", "").strip()
-    if _NUMBER.match(text):
-        return float(text)
-    at = _seconds(text)
-    if at is None:
-        return None
-    # By the server's own clock where it tells it: ours may be wrong by hours.
-    here = _seconds(headers.get("date", ""))
-    return max(0.0, at - (now() / 1_000_000 if here is None else here))
-
-
-def _seconds(date: str) -> float | None:
-    try:
-        return parsedate_to_datetime(date).timestamp() if len(date) < 100 else None
-    except (ValueError, OverflowError, OSError):
-        return None
-
-
 def _may_pass(status: int) -> bool:
     return status in {408, 429} or status >= 500
 
@@ -401,29 +364,3 @@ def _beginning(response: httpx.Response) -> Any:
     with contextlib.suppress(BrokenFormat):
         return decode_tolerantly(bytes(data))[0]
     return data.decode("utf-8", "replace")
-
-
-def _words_in(plain: Any) -> str:
-    """What it says, whichever of the usual shapes it has."""
-    for _ in range(4):
-        if isinstance(plain, list) and plain:
-            plain = plain[0]
-        if not isinstance(plain, dict):
-            break
-        plain = next((plain[name] for name in ("error", "message", "detail", "msg") if plain.get(name)), "")
-    return plain if isinstance(plain, str) else ""
-
-
-def _code_in(plain: Any) -> str:
-    error = plain.get("error") if isinstance(plain, dict) else None
-    code = (error.get("code") or error.get("type")) if isinstance(error, dict) else None
-    return code if isinstance(code, str) else ""
-
-
-def _is_whole(data: str) -> bool:
-    if data.strip() == "[DONE]":
-        return True
-    with contextlib.suppress(BrokenFormat):
-        decode_tolerantly(data.encode("utf-8", "replace"))
-        return True
-    return False

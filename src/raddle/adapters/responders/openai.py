@@ -40,7 +40,6 @@ class OpenAIResponder:
 
     kind = "openai"
     lives_on = False
-    lives_on = False
 
     def __init__(
         self,
@@ -82,7 +81,7 @@ class OpenAIResponder:
     def _attempt(self, body: dict[str, Any]) -> Generator[Event, None, Answered]:
         host = self._endpoint.host
         with self._endpoint.connected() as connection:
-            arriving = Arriving(host, connection.told)
+            arriving = Arriving(host, connection.told, connection.without_key)
             stream = connection.events("POST", "/chat/completions", body)
             yield from arrival(arriving, stream, _read)
         provider = "openai" if host == _OPENAI else self.name
@@ -188,7 +187,7 @@ def _data_url(media_type: str, data: bytes) -> str:
 def _read(arriving: Arriving, chunk: dict[str, Any]) -> Iterator[Event]:
     if chunk.get("error"):
         arriving.fail(chunk["error"])
-    arriving.model = arriving.model or text_of(chunk.get("model"))
+    arriving.model = arriving.model or arriving.told(chunk.get("model"))
     if isinstance(chunk.get("usage"), dict):
         arriving.usage = usage_of(chunk["usage"])
     choices = chunk.get("choices")

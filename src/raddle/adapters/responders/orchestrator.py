@@ -25,7 +25,7 @@ from raddle.actions.answering.ports import (
     Question,
     Retry,
 )
-from raddle.actions.answering.settings import ResponderSettings
+from raddle.actions.answering.settings import KEY_VARIABLES, ResponderSettings
 from raddle.adapters.responders import orchestrator_wire as wire
 from raddle.adapters.responders.http import Connection, Endpoint, Failing, Key, Refused, Reply
 from raddle.adapters.responders.retrying import LONGEST_ASKED_SECONDS, Persistence, retried_call, wait_before
@@ -193,7 +193,7 @@ class OrchestratorResponder:
         return Unanswered(f"{self.name} gave no answer: {done.why}", "ask again")
 
     def _endpoint(self, seconds: float) -> Endpoint:
-        variable = self._settings.key_env or "NSED_API_KEY"
+        variable = self._settings.key_env or KEY_VARIABLES[self.kind]
         return Endpoint(
             self._settings.url,
             name=self.name,
@@ -250,7 +250,7 @@ class _Following:
         self._job = job
         self._streams = streams
         self._told: set[str] = set()
-        self._is_streaming = True
+        self._is_streaming = self._is_asking = True
         self._poll_seconds = FIRST_POLL_SECONDS
 
     def until_it_is_over(self) -> Generator[Event, None, Done]:
@@ -282,7 +282,13 @@ class _Following:
 
     def _asked(self) -> Generator[Event, None, None]:
         """What nobody was told of yet."""
-        for each in self._job.questions():
+        try:
+            questions = self._job.questions() if self._is_asking else []
+        except Refused:
+            # Whose key may not see them can have the answer all the same.
+            self._is_asking = False
+            return
+        for each in questions:
             if each.call_id not in self._told:
                 self._told.add(each.call_id)
                 yield each

@@ -242,9 +242,11 @@ class TestKilled:
             os.killpg(screen.process.pid, signal.SIGKILL)
             screen.end()
         assert len(done("show", thread, "--json").json["pending_jobs"]) == 1
+        assert "waits for slow" in done("show", thread).out
         (settled,) = done("jobs", "--json").json
         assert (settled["what"], settled["responder"]) == ("cut", "slow")
         assert said(thread) == ["user: count", "assistant: one two three "]
+        assert "cut: killed" in done("show", thread).out
         assert done("jobs", "--json").json == []
         assert len(messages(thread)) == 2
         assert "pending_jobs" not in done("show", thread, "--json").json

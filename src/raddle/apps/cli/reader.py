@@ -134,6 +134,16 @@ def drafts(thread: Thread, device: str) -> Iterator[str]:
         yield f"draft under {under}: {words.cut(words.one_line(text[:_LONGEST_LOOK]), 48)}"
 
 
+def launches(thread: Thread, now: int) -> Iterator[str]:
+    """The turns that wait for an answer, one line each."""
+    for job in thread.pending_jobs:
+        under = words.tail(job.parent_id or "root")
+        who = words.one_line(job.responder) or "somebody"
+        yield (
+            f"{under} waits for {who}, asked {words.ago(job.launched_at, now)}: `raddle jobs {thread.id}` settles it"
+        )
+
+
 def _message(page: Page, message: Message, *, is_full: bool) -> Iterator[str]:
     yield _label(page, message)
     if message.thinking:
@@ -188,7 +198,10 @@ def _label(page: Page, message: Message) -> str:
 
 
 def _around(page: Page, message: Message) -> Iterator[str]:
-    """That there are other answers to the same message, and sub-agents under this one."""
+    """That it was cut, that there are other answers to the same message, and sub-agents under this one."""
+    cut_by = message.extra.get("cut_by")
+    if isinstance(cut_by, str) and cut_by:
+        yield f"cut: {words.one_line(cut_by)}"
     siblings = [
         sibling.id
         for sibling in page.thread.tree.children(message.parent_id)

@@ -70,7 +70,11 @@ def _conversation(stores: Stores, thread: Thread, leaf: str | None, *, is_full: 
     at = leaf or stores.active_leaf(thread) or (tip.id if tip is not None else None)
     yield from reader.conversation(thread, at, is_full=is_full, room=room)
     yield from reader.lost_and_found(thread, room=room)
-    notes = [*_other_branches(stores, thread), *reader.drafts(thread, stores.author.device)]
+    notes = [
+        *_other_branches(stores, thread),
+        *reader.launches(thread, stores.clock()),
+        *reader.drafts(thread, stores.author.device),
+    ]
     if notes:
         yield ""
         yield from (words.style(note, "dim") for note in notes)

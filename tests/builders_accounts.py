@@ -17,8 +17,8 @@ from litestar.di import NamedDependency, Provide
 from litestar.testing import TestClient
 from psycopg import Connection, sql
 
-from raddle.config import Secret
 from raddle.model.protocol.signing_in import DEVICE_GRANT
+from raddle.model.secret import Secret
 from raddle.server.accounts import users
 from raddle.server.accounts.callers import Caller
 from raddle.server.http.callers import provide_caller, provide_visitor

@@ -12,7 +12,7 @@ from raddle.config import load_config
 from raddle.model.clock import Clock
 from raddle.model.threads.thread import Thread
 from raddle.wiring import Stores
-from raddle.wiring.importing import import_sessions
+from raddle.wiring.importing import Preview, dry_run, import_sessions
 from tests.builders import WoundClock
 from tests.builders_claude_code import ClaudeSession
 
@@ -53,6 +53,11 @@ class Machine:
         """`raddle import`."""
         with self.stores() as stores:
             return import_sessions(stores, what, since=since, revive=revive, progress=_unseen)
+
+    def look(self, *what: str) -> Preview:
+        """`raddle import --dry-run`."""
+        with self.stores() as stores:
+            return dry_run(stores, what, since=None)
 
     def threads(self) -> list[Thread]:
         """Every thread as it is stored, oldest id first."""

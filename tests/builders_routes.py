@@ -17,8 +17,8 @@ from litestar import Litestar
 from litestar.routes import HTTPRoute
 from psycopg import Connection, sql
 
-from raddle.config import Secret
 from raddle.model.protocol.wire import encode_push, json_bytes
+from raddle.model.secret import Secret
 from raddle.model.threads.codec import encode_thread
 from raddle.model.threads.delta import Delta
 from raddle.server.app import ServerSettings, make_app
@@ -121,7 +121,7 @@ def _thread_file(ids: Ids) -> bytes:
 
 
 BODIES: Mapping[str, Callable[[Ids], bytes]] = {
-    "push_delta": lambda ids: push_body(new()),
+    "push_delta": lambda ids: push_body(new(a_message())),
     "save_thread": _thread_file,
     "create_thread": _thread_file,
     "set_visibility": lambda ids: b'{"visibility": "public"}',

@@ -18,7 +18,7 @@ import uvicorn
 from psycopg import Connection
 
 from raddle.adapters.remote.http_link import HttpLink, Patience
-from raddle.config import Secret
+from raddle.model.secret import Secret
 from raddle.server.accounts.devices import mint
 from raddle.server.app import ServerSettings, make_app
 from raddle.server.http.pace import BODY_SECONDS, PacedConnection

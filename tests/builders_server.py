@@ -9,9 +9,9 @@ from uuid import UUID
 import psycopg
 from psycopg import Connection
 
-from raddle.config import Secret
 from raddle.model.ids import MonotonicIds
 from raddle.model.protocol.hub import Answer, Pushed
+from raddle.model.secret import Secret
 from raddle.model.threads.delta import Delta
 from raddle.model.threads.message import Message
 from raddle.model.threads.summary import ThreadSummary

@@ -35,7 +35,7 @@ def main(conninfo: str, blobs: str, socket_path: str = "") -> None:
     """Serve until stdin ends; on a Unix socket where its path is given, so that a sealed test reaches it too."""
     import uvicorn
 
-    from raddle.config import Secret
+    from raddle.model.secret import Secret
     from raddle.server.accounts import device_flow
     from raddle.server.app import ServerSettings, make_app
 

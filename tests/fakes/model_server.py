@@ -184,7 +184,13 @@ def _of_chat(reply: _Reply) -> list[dict[str, Any]]:
 
     def chunk(delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
         choice = {"index": 0, "delta": delta, "finish_reason": reason}
-        return {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+        return {
+            "id": "c1",
+            "object": "chat.completion.chunk",
+            "created": 1,
+            "model": "m",
+            "choices": [choice],
+        }
 
     said: dict[str, Any] = {"content": reply.words}
     if reply.call is not None:

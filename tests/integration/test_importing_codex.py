@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
+import pytest
 import zstandard
 
 from raddle.actions.importing.importer import thread_id_of
@@ -46,6 +48,36 @@ def test_a_compressed_rollout_is_read_where_none_was_read_before(tmp_path: Path)
     )
     other.bring_in()
     assert other.thread().whole() == machine.thread().whole()
+
+
+@pytest.mark.parametrize("left", [0.6, 0.97])
+def test_a_compressed_rollout_that_was_cut_is_named_and_read_as_far_as_it_goes(
+    tmp_path: Path, left: float
+) -> None:
+    machine = Machine(tmp_path)
+    session = a_short_session()
+    for number in range(4_000):
+        session.user(f"turn {number}: {hashlib.sha256(b'%d' % number).hexdigest()}")
+    packed = zstandard.ZstdCompressor().compress(session.data)
+    path = machine.home / ".codex" / "sessions" / f"{session.name}.zst"
+    write(path, packed[: int(len(packed) * left)])
+    report = machine.bring_in()
+    assert any("it ends in the middle" in problem.reason for problem in report.problems)
+    assert report.agents["codex"].partial == 1
+    assert 1_000 < len(machine.texts()) < 4_000
+    assert machine.bring_in().problems == []
+    write(path, packed)
+    assert machine.bring_in().problems == []
+    assert machine.texts()[-1].startswith("turn 3999")
+
+
+def test_a_compressed_rollout_of_which_nothing_is_left_is_named(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    session = a_short_session()
+    packed = zstandard.ZstdCompressor().compress(session.data)
+    write(machine.home / ".codex" / "sessions" / f"{session.name}.zst", packed[:-20])
+    (problem,) = machine.bring_in().problems
+    assert "it ends in the middle" in problem.reason
 
 
 def test_a_session_that_codex_archived_goes_on_being_one(tmp_path: Path) -> None:

@@ -370,6 +370,8 @@ class TestNamedPaths:
             ("nul.jsonl", b"\0" * 500),
             ("cut.jsonl", b'{"type":"user","message":{"role":"us'),
             ("notes.txt", b"hello"),
+            ("empty.jsonl", b""),
+            ("summary.jsonl", b'{"type":"summary","summary":"A kiln","leafUuid":"x"}\n'),
             ("other.zip", b"PK\x03\x04" + b"x" * 100),
             ("cut.db", b"SQLite format 3\0" + b"x" * 100),
         ],
@@ -384,6 +386,33 @@ class TestNamedPaths:
             report = machine.bring_in(str(good), str(path))
             assert report.unread == [str(path)]
             assert [problem.path for problem in report.problems] == [str(path)]
+
+    @pytest.mark.parametrize("name", ["opencode.db", "a copy.db"])
+    def test_of_a_damaged_database_it_is_told_that_it_is_damaged(
+        self, machine: Machine, tmp_path: Path, name: str
+    ) -> None:
+        path = tmp_path / "given" / name
+        write(path, b"SQLite format 3\0" + b"\x10\x00\x01\x01\x00\x40\x20\x20" + b"x" * 9000)
+        (problem,) = machine.bring_in(str(path)).problems
+        assert problem.reason.startswith("it cannot be read: SQLite says: ")
+
+    def test_of_a_file_that_is_not_read_for_its_name_it_is_told_what_a_name_ends_in(
+        self, machine: Machine, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "out.loom"
+        write(path, b'{"id": "T-018e2b3c-4d5e-7f8a-9b0c-1d2e3f4a5b6c", "conversation": {"messages": []}}')
+        (problem,) = machine.bring_in(str(path)).problems
+        assert problem.reason.endswith(
+            "was found here: the name of one ends in .db, .json, .jsonl, .zip, .zst"
+        )
+
+    def test_a_damaged_database_of_opencodes_in_a_folder_is_told_and_another_programs_is_not(
+        self, machine: Machine, tmp_path: Path
+    ) -> None:
+        for name in ("opencode.db", "places.db"):
+            write(tmp_path / "given" / name, b"SQLite format 3\0" + b"x" * 9000)
+        (problem,) = machine.bring_in(str(tmp_path / "given")).problems
+        assert Path(problem.path).name == "opencode.db"
 
     def test_a_zip_that_is_encrypted_is_named(self, machine: Machine, tmp_path: Path) -> None:
         path = tmp_path / "export.zip"
@@ -405,6 +434,35 @@ class TestNamedPaths:
         for _ in range(2):
             report = machine.bring_in(str(folder), str(folder / "talk.jsonl"), str(kept_away))
             assert (report.unread, len(report.left_out)) == ([], 1)
+
+    def test_a_path_that_was_read_and_is_garbage_now_is_named_each_time(
+        self, machine: Machine, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "talk.jsonl"
+        write(path, a_short_session().data)
+        assert machine.bring_in(str(path)).unread == []
+        write(path, b"\x00\xfe garbage\n" * 5)
+        for look in (machine.look, machine.bring_in, machine.bring_in, machine.look):
+            found = look(str(path))
+            assert list(found.unread) == [str(path)]
+            assert {problem.path for problem in found.problems} == {str(path)}
+        assert len(machine.thread().messages) == 4
+
+    def test_a_path_of_which_one_file_says_something_is_read(self, machine: Machine, tmp_path: Path) -> None:
+        write(tmp_path / "given/empty.jsonl", b"")
+        write(tmp_path / "given/talk.jsonl", a_short_session().data)
+        for look in (machine.look, machine.bring_in, machine.bring_in, machine.look):
+            found = look(str(tmp_path / "given"))
+            assert not found.unread
+            assert not list(found.problems)
+
+    def test_what_is_older_than_was_asked_for_is_no_path_without_anything(
+        self, machine: Machine, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "talk.jsonl"
+        write(path, a_short_session().data)
+        os.utime(path, (1_000_000, 1_000_000))
+        assert machine.bring_in(str(path), since="2020-01-01").unread == []
 
     def test_a_path_that_was_read_and_is_damaged_now_is_named(self, machine: Machine, tmp_path: Path) -> None:
         path = tmp_path / "export.zip"

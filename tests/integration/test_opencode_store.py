@@ -140,7 +140,7 @@ def test_a_broken_file_costs_itself(tmp_path: Path) -> None:
     reading = read(OpenCode(), named(SESSION), lines_of(source))
     assert reading.path() == ["Why is the kiln cold?", "two\nlines", "relay open"]
     reasons = [problem.reason for problem in reading.problems]
-    assert reasons == ["JSON that is not quite that, and was mended", "a message that is no JSON"]
+    assert reasons == ["JSON that is not quite that, and was mended", "a message that is no JSON object"]
 
 
 def test_a_broken_session_file_is_told_and_its_messages_are_read(tmp_path: Path) -> None:
@@ -451,7 +451,8 @@ def test_a_file_that_is_no_such_database_is_told(tmp_path: Path, content: bytes)
     path.write_bytes(content)
     with pytest.raises(SourceError):
         list(open_collection(str(path)).members())
-    assert not is_export(str(path), content[:4096])
+    other = path.rename(tmp_path / "another program's.db")
+    assert not is_export(str(other), content[:4096])
 
 
 def test_a_database_is_known_by_its_tables(tmp_path: Path) -> None:

@@ -265,7 +265,7 @@ def test_codings_that_are_not_known_are_refused(door: Door) -> None:
 
 @pytest.mark.soak
 def test_the_limit_of_a_body_is_exact(door: Door) -> None:
-    at_most = b'{"version": 1, "base_version": 0}'.ljust(MOST_BODY_BYTES)
+    at_most = push_body(new(a_message())).ljust(MOST_BODY_BYTES)
     assert door.asker.ask("POST", DELTA, at_most).status_code == 200
     assert door.refuses("POST", f"/api/threads/{new_ids().thread}/delta", at_most + b" ").status_code == 413
 
@@ -383,6 +383,35 @@ def test_strange_headers_are_told_so(door: Door) -> None:
             )
 
 
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/api/threads?limit=0", "limit"),
+        ("/api/threads?cursor=AAAA", "cursor"),
+        ("/api/threads/search?q=x&cursor=AAAA", "cursor"),
+        ("/api/threads/search?q=x&limit=many", "limit"),
+        (f"/api/threads/{THREAD_ID}?since=x", "since"),
+        ("/api/changes?cursor=zzz", "cursor"),
+        ("/api/events?cursor=zzz", "cursor"),
+        ("/api/threads?tag=%ff", "tag"),
+        ("/api/threads?repo=%00", "repo"),
+        ("/api/threads?branch=...", "branch"),
+    ],
+)
+def test_a_parameter_that_does_not_fit_is_bad_input_and_named(door: Door, path: str, name: str) -> None:
+    answer = door.refuses("GET", path, None)
+    problem = answer.json()
+    assert (answer.status_code, problem["code"]) == (422, "invalid_input")
+    assert name in problem["detail"]
+
+
+def test_a_blob_is_sent_whole_or_not_at_all(door: Door) -> None:
+    ids = new_ids()
+    headers = {"Content-Range": "bytes 0-3/100"}
+    told = door.refuses("PUT", f"/api/blobs/{ids.sha256}", ids.data, **headers)
+    assert (told.status_code, "content-range" in told.json()["detail"]) == (422, True)
+
+
 def test_a_version_that_is_none_is_told_so(door: Door) -> None:
     body = encode_thread(a_thread(a_message()))
     for match in ('"x"', '"1', "*", "-1", "1e9", '"99999999999999999999"', '"1", "2"'):
@@ -437,6 +466,50 @@ def test_thousands_of_registers_are_taken(door: Door) -> None:
     assert door.asker.ask("POST", f"{path}/delta", push_body(delta)).status_code == 200
     assert len(door.asker.ask("GET", path).json()["metadata"]["tags"]) == 10_000
     assert door.asker.ask("GET", "/api/threads").status_code == 200
+
+
+MISFITS: list[tuple[Any, str]] = [
+    ({}, "append and set"),
+    ({"append": [{"id": "m1", "role": "user", "ts": 5}]}, "append[0].ts"),
+    ({"append": [{"id": "m1", "role": "user", "ts": "yesterday"}]}, "append[0].ts"),
+    ({"append": [{"id": "m1", "role": "user", "content": 5}]}, "append[0].content"),
+    ({"append": [{"id": "m1", "role": "user", "tool_calls": 5}]}, "append[0].tool_calls"),
+    ({"append": [{"id": "m1", "role": "r" * 100_000}]}, "append[0].role"),
+    ({"append": [{"id": "m1", "role": "user", "parent_id": "m1"}]}, "append[0].parent_id"),
+    *(
+        ({"set": {path: [[1, "aaaaaaaa", value]]}}, name)
+        for path, value, name in (
+            ("is_private", "yes", "set.is_private"),
+            ("is_pinned", 1, "set.is_pinned"),
+            ("visibility", "everyone", "set.visibility"),
+            ("title", 5, "set.title"),
+            ("deleted", True, "set.deleted"),
+            ("tag/kiln", "yes", "set.tag"),
+            ("gone/m1", "yes", "set.gone"),
+        )
+    ),
+]
+FITTING: list[Any] = [
+    {"append": [{"id": "m1", "role": "user", "content": None, "from_a_newer_raddle": 5}]},
+    {"append": [{"id": "m1", "role": "critic", "parent_id": "m0"}]},
+    {"set": {"from_a_newer_raddle": [[1, "aaaaaaaa", {"a": 1}]]}},
+    {"set": {"title": [[1, "aaaaaaaa", None]]}},
+    {"set": {"visibility": [[1, "aaaaaaaa", "Public"]]}},
+]
+
+
+def test_a_value_that_is_not_what_its_field_says_is_refused_by_name_and_nothing_is_kept(door: Door) -> None:
+    for plain, name in MISFITS:
+        thread = new_ids().thread
+        answer = door.refuses("POST", f"/api/threads/{thread}/delta", json.dumps(plain).encode())
+        assert (answer.status_code, name in answer.json()["detail"]) == (422, True), answer.text
+    assert door.connection.execute("SELECT count(*) FROM threads").fetchone() == (0,)
+
+
+def test_what_a_newer_raddle_writes_and_what_another_device_brings_later_is_taken(door: Door) -> None:
+    for plain in FITTING:
+        path = f"/api/threads/{new_ids().thread}/delta"
+        assert door.asker.ask("POST", path, json.dumps(plain).encode()).status_code == 200, plain
 
 
 def test_too_many_or_too_long_names_are_refused_by_name(door: Door) -> None:

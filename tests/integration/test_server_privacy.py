@@ -12,10 +12,10 @@ from psycopg import Connection, sql
 
 from raddle.adapters.blobs.directory import BlobDirectory
 from raddle.adapters.remote.http_hub import HttpHub
-from raddle.config import Secret
 from raddle.model.clock import system_clock
 from raddle.model.errors import InvalidInput
 from raddle.model.protocol.hub import GONE, Pushed
+from raddle.model.secret import Secret
 from raddle.model.threads.codec import encode_thread
 from raddle.model.threads.delta import Delta
 from raddle.model.threads.edits import Editor

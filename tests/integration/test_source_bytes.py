@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from raddle.actions.importing.source_reading import Lines, SourceError, Tail, TooLong
+from raddle.actions.importing.source_reading import Broken, Lines, SourceError, Tail, TooLong
 from raddle.adapters.agent_homes import source_bytes
 from raddle.adapters.agent_homes.source_bytes import (
     SourceBytes,
@@ -94,6 +94,25 @@ def test_first_lines_come_in_pieces_where_they_are_long(tmp_path: Path) -> None:
     assert read_whole(str(path)) == path.read_bytes()
 
 
+def read_packed(folder: Path, packed: bytes) -> tuple[list[bytes], bytes, Broken | None]:
+    """(whole lines, tail, what is told of damage) of a compressed file."""
+    path = folder / "p.jsonl.zst"
+    path.write_bytes(packed)
+    lines: list[bytes] = []
+    tail, broken = b"", None
+    for batch in open_file(str(path)).read(0, 1, lambda _: None):
+        match batch:
+            case Lines():
+                lines += batch.lines
+            case Tail():
+                tail = batch.data
+            case Broken():
+                broken = batch
+            case TooLong():
+                raise AssertionError(batch)
+    return lines, tail, broken
+
+
 class TestAFileThatItsAgentHasCompressed:
     """Its lines, offsets and hashes are those of the file as it was."""
 
@@ -145,6 +164,48 @@ class TestAFileThatItsAgentHasCompressed:
         path.write_bytes(zstandard.ZstdCompressor().compress(b"one\ntwo\n"))
         assert list(first_lines(str(path))) == [b"one\n", b"two\n"]
         assert first_bytes(str(path), 5) == b"one\nt"
+
+    @pytest.mark.parametrize("left", [0.99, 0.5, 0.2])
+    def test_one_that_was_cut_is_read_as_far_as_it_goes_and_that_is_told(
+        self, tmp_path: Path, left: float
+    ) -> None:
+        data = b"".join(b"line %d %s\n" % (number, os.urandom(60).hex().encode()) for number in range(9_000))
+        packed = zstandard.ZstdCompressor().compress(data)
+        lines, tail, broken = read_packed(tmp_path, packed[: int(len(packed) * left)])
+        whole = data.split(b"\n")
+        assert lines == whole[: len(lines)]
+        assert whole[len(lines)].startswith(tail)
+        assert len(lines) > 9_000 * left - 2_500
+        assert broken is not None
+        assert broken.number == len(lines) + 1
+        assert "it ends in the middle" in broken.reason
+
+    def test_a_damaged_byte_costs_no_line_that_stands_before_it(self, tmp_path: Path) -> None:
+        compressor = zstandard.ZstdCompressor(write_checksum=True)
+        packed = bytearray(compressor.compress(b"first\n" * 9_000) + compressor.compress(b"then\n" * 5_000))
+        second = packed.index(b"\x28\xb5\x2f\xfd", 4)
+        packed[second + 12] ^= 0xFF
+        lines, _, broken = read_packed(tmp_path, bytes(packed))
+        assert lines[:9_000] == [b"first"] * 9_000
+        assert broken is not None
+        assert "damaged" in broken.reason
+
+    def test_a_wrong_checksum_costs_no_line(self, tmp_path: Path) -> None:
+        packed = bytearray(zstandard.ZstdCompressor(write_checksum=True).compress(b"line\n" * 50_000))
+        packed[-1] ^= 0xFF
+        lines, tail, broken = read_packed(tmp_path, bytes(packed))
+        assert [*lines, tail] == [b"line"] * 50_000
+        assert broken is not None
+        assert "checksum" in broken.reason
+
+    @pytest.mark.parametrize("sizes", [True, False])
+    def test_frames_of_every_kind_that_are_whole_are_no_damage(self, tmp_path: Path, *, sizes: bool) -> None:
+        plain = zstandard.ZstdCompressor(write_content_size=sizes, write_checksum=sizes)
+        skipped = b"\x50\x2a\x4d\x18\x03\0\0\0abc"
+        parts = (b"one\n", b"", b"x" * 300_000 + b"\n", os.urandom(200_000).replace(b"\n", b"") + b"\n")
+        packed = skipped + b"".join(map(plain.compress, parts)) + skipped
+        lines, tail, broken = read_packed(tmp_path, packed)
+        assert (b"\n".join(lines) + b"\n", tail, broken) == (b"".join(parts), b"", None)
 
     def test_damage_is_told_with_its_reason(self, tmp_path: Path) -> None:
         path = tmp_path / "c.jsonl.zst"

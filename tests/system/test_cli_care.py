@@ -183,6 +183,18 @@ def test_an_index_that_lost_a_thread_is_found_out_and_mended() -> None:
     assert [row["id"] for row in done("list", "--json").json] == [thread]
 
 
+def test_what_was_edited_by_hand_is_no_damage_of_the_index() -> None:
+    thread = new("hello")
+    done("doctor", "--fix")  # what the journal holds is in the file that a person edits
+    done("list")
+    path = files(thread)[".json"]
+    path.write_text(path.read_text().replace("hello", "good evening"))
+    grow_old(path)
+    told = raddle("doctor").out
+    assert ("written by another program" in told, "search index" in told) == (True, False)
+    assert done("search", "evening", "--json").json["hits"]
+
+
 def test_every_setting_is_shown_with_where_it_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
     folder = load_config().config_dir
     folder.mkdir(parents=True)

@@ -103,6 +103,8 @@ def test_a_wrong_verb_is_answered_with_the_near_one(typed: str, meant: str) -> N
         ("--foo",),
         ("list", "-n", "0"),
         ("list", "-n", "x"),
+        ("list", "-n", "99999999999999999999"),
+        ("stats", "-n", "99999999999999999999"),
         ("search",),
         ("search", "x", "-n", "1001"),
         ("completion", "tcsh"),

@@ -90,7 +90,11 @@ def test_install_list_remove(settings: Path) -> None:
     assert rows["claude-code"]["events"] == ["Stop", "SessionEnd"]
     assert rows["claude-code"]["files"] == [str(settings)]
     assert (rows["codex"]["is_there"], rows["codex"]["is_installed"]) == (False, False)
-    assert "on Stop, SessionEnd" in done("hooks", "list").out
+    listed = done("hooks", "list").lines
+    assert "on Stop, SessionEnd" in listed[0]
+    starts = [line.index("~/") for line in listed]
+    assert len(set(starts)) == 1
+    assert all(line[starts[0] - 2 : starts[0]] == "  " for line in listed)
     answer = done("hooks", "remove", "claude-code", "-y", "--json").json
     assert (answer["agent"], answer["files"], answer["is_written"]) == ("claude-code", [str(settings)], True)
     assert answer["diff"].startswith(f"--- {settings}\n")

@@ -224,13 +224,23 @@ def test_a_dry_run_of_a_path_that_gives_nothing_ends_as_the_import_does(
         assert dry.out.startswith("nothing new to read: 1 place could not be read")
 
 
+@pytest.mark.parametrize(("typed", "meant"), [("clade-code", "claude-code"), ("Codex", "codex")])
+def test_an_agent_that_is_misspelt_is_guessed(machine: Machine, typed: str, meant: str) -> None:
+    answer = raddle("import", typed)
+    assert answer.code == 3
+    assert f"did you mean {meant}?" in answer.err
+
+
 @pytest.mark.parametrize("data", [b"", b'{"type":"summary","summary":"Of another","leafUuid":"x"}\n'])
-def test_a_dry_run_of_a_session_that_is_whole_and_says_nothing_is_no_error(
+def test_a_session_that_says_nothing_is_told_as_such_each_time_and_by_a_dry_run_too(
     machine: Machine, tmp_path: Path, data: bytes
 ) -> None:
     path = tmp_path / "saved.jsonl"
     path.write_bytes(data)
-    assert raddle("import", "--dry-run", str(path)).code == raddle("import", str(path)).code == 0
+    for words in (["--dry-run"], [], [], ["--dry-run"]):
+        answer = raddle("import", *words, str(path))
+        assert answer.code == 3
+        assert ("nobody says anything in it" if data else "it is empty") in answer.err
 
 
 def test_a_dry_run_of_a_folder_counts_what_says_something(machine: Machine, tmp_path: Path) -> None:

@@ -182,11 +182,33 @@ def test_an_export_goes_through_a_link_and_leaves_a_device_what_it_is(tmp_path: 
     assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
 
 
-@pytest.mark.parametrize("path", ["", "no/such/folder/file", "folder"])
+@pytest.mark.parametrize(("kind", "suffix"), [("markdown", ".md"), ("text", ".txt"), ("loom", ".json")])
+@pytest.mark.parametrize("folder", ["there", "not/there/", "there/"])
+def test_an_export_into_a_folder_is_a_file_named_for_its_thread(
+    kind: str, suffix: str, folder: str, tmp_path: Path
+) -> None:
+    thread = new("hello")
+    (tmp_path / "there").mkdir()
+    told = done("export", thread, "--format", kind, "-o", f"{tmp_path}/{folder}").err
+    (file,) = (path for path in tmp_path.rglob("*") if path.is_file())
+    assert file == tmp_path / folder / f"{thread}{suffix}"
+    assert f"to {file}" in told
+    assert b"hello" in file.read_bytes()
+
+
+def test_an_export_asked_for_in_two_forms_is_refused() -> None:
+    thread = new("hello")
+    answer = raddle("export", thread, "--json", "--format", "text")
+    assert (answer.code, answer.data) == (2, b"")
+    assert done("export", thread, "--json", "--format", "json").data
+
+
+@pytest.mark.parametrize("path", ["no/such/folder/file", "folder/file/"])
 def test_an_export_that_cannot_be_written_is_one_error(path: str, tmp_path: Path) -> None:
     thread = new("hello")
     (tmp_path / "folder").mkdir()
-    answer = raddle("export", thread, "-o", str(tmp_path / path))
+    (tmp_path / "folder/file").touch()
+    answer = raddle("export", thread, "-o", f"{tmp_path}/{path}")
     assert answer.code == 6
     assert len(answer.err.splitlines()) == 2
     assert [entry.name for entry in tmp_path.iterdir()] == ["folder"]

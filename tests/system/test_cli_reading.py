@@ -54,6 +54,15 @@ def test_the_limit_is_applied_after_the_sort_and_the_rest_is_not_lost() -> None:
     assert len(done("list", "--all", "-n", "1", "--json").json) == 5
 
 
+@pytest.mark.parametrize("form", [(), ("--json",), ("--jsonl",)])
+def test_a_list_that_was_cut_says_so_whoever_reads_it(form: tuple[str, ...]) -> None:
+    for number in range(3):
+        new(f"thread {number}")
+    assert "these are the first 2: -n 8 or --all shows more" in done("list", "-n", "2", *form).err
+    for whole in (("-n", "3"), ("--all", "-n", "1")):
+        assert done("list", *whole, *form).err == ""
+
+
 def test_a_list_is_the_shape_programs_rely_on() -> None:
     thread = new("hello", "--title", "A title")
     (row,) = done("list", "--json").json

@@ -272,3 +272,87 @@ def test_share_refuses_a_private_thread_and_a_dry_run_changes_nothing(world: Wor
     refused = called(world.one, "share", thread_id, "--visibility", "public", "--json")
     assert refused.code == 2
     assert "does not leave" in refused.error["message"]
+
+
+def test_who_closes_a_thread_is_told_what_it_is_and_so_is_who_opens_a_private_one(world: World) -> None:
+    thread_id = begun(world)
+    ok(world.one, "share", thread_id, "--visibility", "private")
+    ok(world.other, "sync")
+    url = ok(world.other, "share", thread_id, "--visibility", "public", "--json").json["url"]
+    assert fetched(url)[0] == 200
+    assert ok(world.one, "share", thread_id, "--visibility", "private").out.startswith("private: only you")
+    assert fetched(url)[0] == 404
+    ok(world.one, "private", thread_id)
+    refused = called(world.other, "share", thread_id, "--visibility", "public", "--json")
+    assert (refused.code, "does not leave" in refused.error["message"]) == (2, True)
+    assert fetched(url)[0] == 404
+
+
+def test_what_is_shared_while_the_server_is_away_is_said_to_be_so_later(world: World) -> None:
+    thread_id = begun(world)
+    world.server.close()
+    answer = ok(world.one, "share", thread_id, "--visibility", "public")
+    assert answer.out.strip() == "public, once the server is told"
+    assert answer.err.startswith("warning: the server was not told yet: ")
+    assert world.one.thread().visibility == "public"
+
+
+def test_a_search_says_how_each_thread_stands_to_the_server(world: World) -> None:
+    thread_id = begun(world)
+    ok(world.one, "new", "marimba again")
+    hits = ok(world.one, "search", "marimba", "--json").json["hits"]
+    assert {hit["thread"]["id"] == thread_id: hit["thread"]["sync"]["state"] for hit in hits} == {
+        True: "in_step",
+        False: "pending",
+    }
+    (line,) = ok(world.one, "search", "marimba -again", "--jsonl").out.splitlines()
+    assert '"in_step"' in line
+    (there,) = ok(world.other, "search", "marimba", "--online", "--json").json["hits"]
+    assert there["thread"]["sync"]["state"] == "in_step"
+
+
+def test_a_thread_deleted_here_and_edited_there_is_settled_by_restore(world: World) -> None:
+    thread_id = begun(world)
+    ok(world.other, "sync")
+    world.other.variables["RADDLE_OFFLINE"] = "1"
+    ok(world.other, "reply", thread_id, "celesta")
+    del world.other.variables["RADDLE_OFFLINE"]
+    ok(world.one, "delete", thread_id)
+    for machine in (world.other, world.one):
+        ok(machine, "sync")
+    told = ok(world.one, "conflicts").out
+    assert "deleted here" in told
+    assert "edited elsewhere" in told
+    assert "{" not in told
+    assert ok(world.one, "restore", thread_id).out.strip() == "restored 1 thread"
+    assert ok(world.one, "conflicts", "--json").json == []
+    ok(world.other, "sync")
+    assert ok(world.other, "conflicts", "--json").json == []
+
+
+def test_a_conflict_says_which_device_said_what(world: World) -> None:
+    thread_id = begun(world)
+    ok(world.other, "sync")
+    ok(world.one, "rename", thread_id, "mine")
+    ok(world.other, "rename", thread_id, "theirs")
+    for machine in (world.one, world.other, world.one):
+        ok(machine, "sync")
+    (told,) = ok(world.one, "conflicts").out.splitlines()
+    assert "mine (here " in told
+    assert "theirs (on " in told
+    (found,) = ok(world.one, "conflicts", "--json").json
+    assert [write["value"] for write in found["writes"]] == found["values"] == ["mine", "theirs"]
+    assert all(len(write["device"]) == 8 and write["at"].endswith("Z") for write in found["writes"])
+
+
+def test_a_thread_that_another_device_purged_is_told_once_with_what_to_do(world: World) -> None:
+    thread_id = begun(world)
+    ok(world.other, "sync")
+    ok(world.one, "purge", thread_id, "-y")
+    first = ok(world.other, "sync").err
+    assert "erased for good on another device" in first
+    assert "--local`" in first
+    assert "erased" not in ok(world.other, "sync").err
+    assert ok(world.other, "sync", "status").out.count("refused: 1 thread") == 1
+    ok(world.other, "purge", thread_id, "--local", "-y")
+    assert "refused" not in ok(world.other, "sync", "status").out

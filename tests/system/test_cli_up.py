@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 
 from raddle.apps.cli.demo_home import write_demo_home
+from tests.builders_served import a_token
+from tests.builders_server import connected, prepare
 from tests.command_line import program
+from tests.postgres import NewDatabase
+from tests.served_program import served_at
+
+pytest_plugins = ("tests.postgres",)
 
 NOW = 1_795_000_000_000_000
 
@@ -50,3 +56,22 @@ def test_up_stop_ends_both_and_the_next_up_finds_what_was_there(up: dict[str, ob
     again = program("up", "--json")
     assert again.json["server"] == up["server"]
     assert json.loads(program("sync", "--json").out)["pushed"] == 0
+
+
+def test_up_keeps_the_server_that_this_machine_is_signed_in_to(
+    home: Path, new_database: NewDatabase, tmp_path: Path
+) -> None:
+    write_demo_home(home, now=NOW)
+    conninfo = new_database(prepare)
+    with connected(conninfo) as connection, served_at(conninfo, tmp_path / "blobs") as url:
+        token = a_token(connection).encode()
+        assert program("login", "--server", url, "--token-stdin", stdin=token).code == 0
+        try:
+            ran = program("up", "--json")
+            assert (ran.code, ran.json["server"]) == (0, url)
+            assert f"kept {url}, the server that this machine is signed in to" in ran.err
+            assert connection.execute("SELECT count(*) FROM threads").fetchone() == (12,)
+        finally:
+            stopped = program("up", "--stop", "--json").json
+        assert stopped["server"] is None, "no server of its own was started"
+        assert program("whoami", "--json").json["server"] == url

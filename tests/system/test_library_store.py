@@ -52,6 +52,7 @@ def test_lists_come_pins_first_and_the_newest_activity_next() -> None:
         assert [row.id for row in store.list()] == [oldest, newest]
         assert [row.id for row in store.list(limit=1)] == [oldest]
         assert {row.id for row in store.list(limit=None, archived=True)} == {oldest, middle, newest}
+        assert len(store.list(limit=10**20)) == len(store.list(limit=None))
         assert [row.title for row in store.list("kiln is:pinned")] == ["oldest kiln"]
 
 

@@ -273,6 +273,15 @@ def test_a_circle_of_nodes_is_read() -> None:
     assert reading.thread.tree.lost() == []
 
 
+def test_a_node_that_is_its_own_parent_is_told_as_such() -> None:
+    talk = a_short_conversation()
+    first, *_ = [key for key, node in talk.mapping.items() if node["message"]]
+    talk.mapping[first]["parent"] = first
+    reading = imported(talk)
+    assert len(reading.messages) == 4
+    assert [one.reason for one in reading.problems] == ["it is its own parent"]
+
+
 def test_fields_of_the_wrong_type_cost_themselves() -> None:
     talk = Conversation()
     talk.user("one", metadata={"attachments": "none", "gizmo_id": "g-1", "aggregate_result": 5})
@@ -284,7 +293,10 @@ def test_fields_of_the_wrong_type_cost_themselves() -> None:
     assert reading.texts() == ["one", "two\n3\nfour"]
     assert reading.thread.messages[0].extra == {"gizmo_id": "g-1"}
     assert reading.thread.messages[0].role == "user"
-    assert {problem.reason for problem in reading.problems} == {"fields of a type that is not known"}
+    assert {problem.reason for problem in reading.problems} == {
+        "fields of a type that is not known: message.author.name",
+        "fields of a type that is not known: message.content.parts[1]",
+    }
 
 
 def test_a_long_answer_is_kept_whole_beside_its_ends() -> None:

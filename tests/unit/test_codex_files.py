@@ -75,7 +75,9 @@ def test_a_field_of_another_type_costs_itself() -> None:
     session.says("Hello.")
     reading = imported(session)
     assert only(reading, "assistant").model == "gpt-9"
-    assert [problem.reason for problem in reading.problems] == ["fields of a type that is not known"]
+    assert [problem.reason for problem in reading.problems] == [
+        "fields of a type that is not known: payload.cwd"
+    ]
 
 
 def test_an_unknown_kind_is_told_once_without_what_it_says() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from raddle.model.clock import parse_time
@@ -288,6 +290,19 @@ class TestJobs:
         desk.edit().clear_job("never launched")
 
 
+def test_a_clock_that_is_behind_does_not_take_a_thread_back_in_time(desk: Desk) -> None:
+    desk.say("one")
+    said = desk.thread.time("last_activity_at")
+    slow = an_author("bbbbbbbb", lambda: desk.clock() - 400 * 86_400 * SECOND)
+    editor = Editor(desk.thread, slow)
+    editor.append("assistant", "two")
+    editor.delta()
+    assert desk.shown() == ["one", "two"]
+    assert (desk.thread.time("last_activity_at"), desk.thread.time("updated_at")) == (said, said)
+    desk.say("three")
+    assert desk.thread.time("last_activity_at") > said
+
+
 class TestMetadata:
     def test_a_title_is_set_and_taken_away(self, desk: Desk) -> None:
         desk.edit().rename("  Fix login ")
@@ -310,6 +325,22 @@ class TestMetadata:
         assert (desk.thread.is_private, desk.thread.visibility) == (True, "private")
         desk.edit().set_private(False)
         assert not desk.thread.is_private
+
+    @pytest.mark.parametrize(
+        ("path", "say"),
+        [
+            ("visibility", lambda editor: editor.set_visibility("private")),
+            ("is_private", lambda editor: editor.set_private(True)),
+        ],
+    )
+    def test_who_closes_a_thread_is_heard_though_it_reads_so_already(
+        self, desk: Desk, path: str, say: Callable[[Editor], None]
+    ) -> None:
+        say(desk.edit())
+        before = desk.thread.registers[path].latest
+        say(desk.edit())
+        after = desk.thread.registers[path].latest
+        assert (after.value, after.n > before.n) == (before.value, True)
 
     def test_a_flag_that_was_never_set_leaves_no_register_when_it_is_taken_away(self, desk: Desk) -> None:
         editor = desk.edit()

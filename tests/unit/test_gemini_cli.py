@@ -398,7 +398,9 @@ def test_fields_of_a_type_that_is_not_known_cost_themselves() -> None:
     session.lines[-2] = as_text({**session.records[-1], "thoughts": ["loose", {"subject": 1}], "model": 7})
     reading = reading_of(session)
     assert path_of(reading) == ["hello", "still read"]
-    assert [problem.reason for problem in reading.problems] == ["fields of a type that is not known"]
+    assert [problem.reason for problem in reading.problems] == [
+        "fields of a type that is not known: thoughts[0]"
+    ]
 
 
 def test_a_file_whose_header_is_lost_is_a_session_all_the_same() -> None:

@@ -442,7 +442,9 @@ def test_20_an_edit_that_a_delete_did_not_know_of_keeps_the_thread(
     do(anna, lambda editor: editor.delete())
     sync_all(hub, anna, bert)
     assert not is_deleted(anna)
-    assert [conflict.path for conflict in anna.thread.conflicts] == ["deleted"]
+    (conflict,) = anna.thread.conflicts
+    assert conflict.path == "deleted"
+    assert [write.device for write in conflict.writes] == [anna.author.device]
     do(anna, lambda editor: editor.delete())
     sync_all(hub, anna, bert)
     assert is_deleted(bert)

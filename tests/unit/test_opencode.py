@@ -496,7 +496,7 @@ def test_a_record_that_is_no_json_is_told_and_may_come_whole_later() -> None:
     session = a_short_session()
     torn = b'{"opencode":"message","id":"m9","session":"s","after":null,"info":{"unreadable":"{\\"ro"},"parts":[]}'
     reading = read(OpenCode(), named(SESSION), [*session.lines, torn])
-    assert [problem.reason for problem in reading.problems] == ["a message that is no JSON"]
+    assert [problem.reason for problem in reading.problems] == ["a message that is no JSON object"]
     assert same_thread(reading.thread, imported(session).thread), difference(
         reading.thread, imported(session).thread
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import pytest
@@ -16,15 +16,36 @@ from raddle.actions.recording.sharing import told_in
 from raddle.model.errors import StorageError
 from raddle.model.ids import MonotonicIds
 from raddle.model.threads.agent_state import AgentState, PendingToolCall
+from raddle.model.threads.edits import Editor
 from raddle.model.threads.git_facts import GitSnapshot
 from raddle.model.threads.message import Attachment
 from raddle.model.threads.thread import Thread
 from tests.builders import THREAD_ID, WoundClock, an_author, texts
 from tests.fakes.memory_store import MemoryFolder, MemoryStore
 
+T = TypeVar("T")
 ASKED = Step(state=states.asked(), turn=Turn(role="user", content="why?"))
 ANSWERED = Step(state=AgentState(), turn=Turn(role="assistant", content="because"))
 SNAPSHOT = GitSnapshot(branch="main", head="a" * 40, is_dirty=False, remote="example.org/me/kiln")
+
+
+class TightStore(MemoryStore):
+    """One on a disk that has `room` for so many turns yet; None: for all."""
+
+    room: int | None = None
+
+    def apply(self, thread_id: str, change: Callable[[Editor], T]) -> T:
+        def fitting(editor: Editor) -> T:
+            before = len(editor.thread.messages)
+            done = change(editor)
+            if self.room is not None:
+                self.room -= len(editor.thread.messages) - before
+                if self.room < 0:
+                    self.room += len(editor.thread.messages) - before
+                    raise StorageError("the disk is full")
+            return done
+
+        return super().apply(thread_id, fitting)
 
 
 class Disk:
@@ -36,7 +57,7 @@ class Disk:
             an_author(clock=clock, new_id=MonotonicIds(clock)),
             folder or MemoryFolder(),
         )
-        self.store = MemoryStore(self.author, self.folder)
+        self.store = TightStore(self.author, self.folder)
         self.is_full = False
 
     def __call__(self) -> ThreadStore:
@@ -132,7 +153,7 @@ def test_a_session_that_goes_on_becomes_private_with_its_first_step(disk: Disk) 
 
 def test_a_step_that_makes_the_thread_private_does_so_in_the_write_of_its_words(disk: Disk) -> None:
     told: list[tuple[int, bool]] = []
-    disk.store = MemoryStore(
+    disk.store = TightStore(
         disk.author,
         disk.folder,
         changed=lambda _: told.append((len(disk.thread.messages), disk.thread.is_private)),
@@ -226,6 +247,39 @@ def test_steps_that_are_kept_are_saved_in_their_order_when_there_is_room(disk: D
     assert texts(disk.thread.tree.path_to_root(last)) == ["why?", "because", "I see"]
     assert disk.thread.agent_state.kind == "calling_llm"
     assert recorder.unsaved == 0
+
+
+def said(word: str, **more: Any) -> Step:
+    return Step(state=AgentState(), turn=Turn(role="user", content=word), **more)
+
+
+def test_of_steps_that_are_kept_as_many_are_saved_as_there_is_room_for(disk: Disk) -> None:
+    recorder = a_recorder(disk, keeps_unsaved=True)
+    recorder.take(ASKED)
+    disk.is_full = True
+    for word in "abcde":
+        recorder.take(said(word))
+    disk.is_full, disk.store.room = False, 2
+    assert recorder.take(said("f")) == ""
+    assert texts(disk.thread.messages) == ["why?", "a", "b"]
+    assert recorder.unsaved == 4
+    assert recorder.trouble is not None
+    disk.store.room = 9
+    last = recorder.take(said("g"))
+    assert texts(disk.thread.tree.path_to_root(last)) == ["why?", *"abcdefg"]
+    assert recorder.unsaved == 0
+
+
+def test_what_makes_a_kept_step_private_makes_those_before_it_so_that_are_saved_alone(disk: Disk) -> None:
+    recorder = a_recorder(disk, keeps_unsaved=True)
+    recorder.take(ASKED)
+    disk.is_full = True
+    recorder.take(said("a"))
+    recorder.take(said("b", is_private=True))
+    disk.is_full, disk.store.room = False, 1
+    recorder.take(said("c"))
+    assert texts(disk.thread.messages) == ["why?", "a"]
+    assert disk.thread.is_private
 
 
 def test_a_long_text_is_kept_beside_the_message(disk: Disk) -> None:

@@ -132,7 +132,20 @@ def test_half_a_character_is_replaced() -> None:
     line = '{"id":1,"text":"日本"}'.encode().replace("本".encode(), "本".encode()[:2])
     found, told = read(line, NEXT)
     assert found == ["日\ufffd", "two"]
-    assert "not UTF-8" in told[1]
+    assert told[1] == "bytes that are not UTF-8 at offset 19"
+
+
+def test_a_byte_that_is_no_utf8_is_counted_from_the_start_of_its_line_as_that_stands_in_the_file() -> None:
+    line = b'{"id":1,\0"text":"ab\xff"}'
+    _, told = read(GOOD, line, NEXT)
+    assert told == {2: f"NUL bytes, bytes that are not UTF-8 at offset {line.index(0xFF)}"}
+
+
+def test_a_part_of_a_line_that_somebody_else_repaired_is_placed_in_the_line() -> None:
+    reader = records()
+    for _ in reader.feed([b'{"id":1,"text":"ab","more":"\xff"}']):
+        reader.report("bytes that are not UTF-8")
+    assert reader.problems[0].reason == "bytes that are not UTF-8 at offset 28"
 
 
 def test_a_lone_surrogate_is_replaced() -> None:
@@ -157,7 +170,22 @@ def test_a_record_nested_beyond_reason_is_cut_where_it_is_deep() -> None:
 def test_a_field_of_another_type_costs_only_that_field() -> None:
     found, told = read(b'{"id":1,"text":5}', NEXT)
     assert found == ["5", "two"]
-    assert list(told) == [1]
+    assert told == {1: "fields of a type that is not known: text"}
+
+
+def test_a_byte_order_mark_is_told_as_that_and_costs_nothing() -> None:
+    assert read(b"\xef\xbb\xbf" + GOOD, NEXT) == (["one", "two"], {1: "a byte order mark before it"})
+
+
+def test_lines_that_end_in_a_carriage_return_alone_are_read() -> None:
+    told = {1: "lines that end in a carriage return alone"}
+    assert read(tail=GOOD + b"\r" + NEXT + b"\r") == (["one", "two"], told)
+    assert read(tail=GOOD + b"\r" + NEXT[:9]) == (["one"], told)
+
+
+@pytest.mark.parametrize("tail", [b"[]", b"null", b"[1, 2]\r\n"])
+def test_a_last_line_that_is_whole_and_no_record_is_told_as_such(tail: bytes) -> None:
+    assert read(GOOD, tail=tail) == (["one"], {2: "not a record"})
 
 
 @pytest.mark.parametrize("line", [b"null", b"5", b'"text"', b"[1,2]", b"}{", b"hello", b"\xff\xfe"])

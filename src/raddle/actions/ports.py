@@ -35,11 +35,15 @@ class Finding(Struct, frozen=True, kw_only=True):
 
 
 class Placed(NamedTuple):
-    """What an import did to one thread: `is_new`: it was not there; `has_news`: it holds more than before."""
+    """What an import did to one thread: `is_new`: it was not there; `has_news`: it holds more than before.
+
+    `erased`: the blobs that words named which were erased elsewhere, and with this here; None where none were.
+    """
 
     thread_id: str
     is_new: bool
     has_news: bool
+    erased: frozenset[str] | None = None
 
 
 class ThreadReader(Protocol):
@@ -78,7 +82,10 @@ class ThreadStore(ThreadReader, Protocol):
         """A turn under the tip, at a cost that does not grow; `fields` as in `Editor.reply`."""
 
     def join(self, thread_id: str, delta: Delta) -> bool:
-        """Take in a Delta of any machine; was there anything new? Makes the thread where there is none."""
+        """Take in a Delta of any machine; was there anything new? Makes the thread where there is none.
+
+        Words that were erased elsewhere are erased here: no byte of them is left in any file of the thread.
+        """
 
     def save(self, thread: Thread) -> bool:
         """Take in a whole thread: it joins what is there, overwrites nothing. Was there anything new?"""

@@ -11,13 +11,12 @@ import contextlib
 import errno
 import fcntl
 import os
-import sys
 from collections.abc import Callable, Iterable
-from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from raddle.adapters.disk import file_system_sync, sync, sync_folder, write_all
 from raddle.model.errors import StorageError
 
 TEMPORARY_PREFIX, TEMPORARY_SUFFIX = ".raddle-", ".tmp"
@@ -125,31 +124,31 @@ class NewFile:
     def write(self, data: bytes) -> None:
         """Add `data` at the end."""
         try:
-            _write_all(self._fd, data)
+            write_all(self._fd, data)
         except OSError as error:
             raise storage_error(error, self.path.parent, "write in") from error
 
     def publish(self, path: Path) -> None:
         """Make it durable and put it at `path` (in the same folder), in place of what is there."""
         try:
-            _sync(self._fd)
+            sync(self._fd)
             self.path.replace(path)
             self._close()
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
         except OSError as error:
             raise storage_error(error, path, "write") from error
 
     def publish_new(self, path: Path) -> bool:
         """The same where nothing is at `path`; False, and nothing has changed, where something is."""
         try:
-            _sync(self._fd)
+            sync(self._fd)
             try:
                 path.hardlink_to(self.path)
             except FileExistsError:
                 return False
             self._close()
             self.path.unlink()
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
         except OSError as error:
             raise storage_error(error, path, "write") from error
         return True
@@ -274,46 +273,41 @@ def append_durable(path: Path, data: bytes) -> int:
         try:
             size = os.fstat(fd).st_size
             try:
-                _write_all(fd, data)
-                _sync(fd)
+                write_all(fd, data)
+                sync(fd)
             except BaseException:
                 os.ftruncate(fd, size)
                 raise
         finally:
             os.close(fd)
         if is_new:
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
     except OSError as error:
         raise storage_error(error, path, "write") from error
     return size + len(data)
 
 
 class GrowingFile:
-    """A file that grows by small pieces, each with the system at once (a process that dies loses none of it), on the
-    disk itself when `sync` is called. Made 0600 where there is none; whoever writes to it holds a lock."""
+    """A file that grows by small pieces, each with the system at once: a process that dies loses none of it. Made 0600
+    where there is none; whoever writes to it holds a lock."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self._path = path
         try:
             self._fd, is_new = _open_to_append(path)
             if is_new:
-                _sync_folder(path.parent)
+                sync_folder(path.parent)
         except OSError as error:
             raise storage_error(error, path, "write") from error
 
-    def write(self, data: bytes) -> None:
-        """Add `data` at the end."""
+    def write(self, data: bytes, *, waits: bool = False) -> None:
+        """Add `data` at the end; `waits`: until all of the file is on the disk itself."""
         try:
-            _write_all(self._fd, data)
+            write_all(self._fd, data)
+            if waits:
+                sync(self._fd)
         except OSError as error:
-            raise storage_error(error, self.path, "write") from error
-
-    def sync(self) -> None:
-        """Wait for the disk."""
-        try:
-            _sync(self._fd)
-        except OSError as error:
-            raise storage_error(error, self.path, "write") from error
+            raise storage_error(error, self._path, "write") from error
 
     def close(self) -> None:
         """Let go of it; twice does no harm."""
@@ -336,7 +330,7 @@ def truncate_durable(path: Path, size: int) -> None:
         fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
         try:
             os.ftruncate(fd, size)
-            _sync(fd)
+            sync(fd)
         finally:
             os.close(fd)
     except OSError as error:
@@ -350,46 +344,17 @@ def _claim(fd: int) -> bool:
     return os.fstat(fd).st_nlink > 0
 
 
-def _write_all(fd: int, data: bytes) -> None:
-    left = memoryview(data)
-    while left:
-        left = left[os.write(fd, left) :]
-
-
 def _remove(path: Path) -> None:
     """Remove a temporary file; one that cannot go now is swept later."""
     with contextlib.suppress(OSError):
         path.unlink(missing_ok=True)
 
 
-def _sync(fd: int) -> None:
-    """Wait until the bytes are on the disk itself."""
-    if sys.platform == "darwin":
-        # There fsync only hands them to the drive, which may keep them in its cache; not every file
-        # system knows the stronger call.
-        with contextlib.suppress(OSError):
-            fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
-            return
-    os.fsync(fd)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Wait until the names in `folder` are on the disk."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        _sync(fd)
-    except OSError as error:
-        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:  # some network file systems cannot, and need not
-            raise
-    finally:
-        os.close(fd)
-
-
 def _sync_all(files: list[Path]) -> None:
     """Wait for the bytes of all `files`: by one sync of their file system where there is such a call."""
     if not _sync_file_systems(file.parent for file in files):
         for file in files:
-            _on_open(file, _sync)
+            _on_open(file, sync)
 
 
 def _sync_folders(folders: set[Path]) -> None:
@@ -398,14 +363,14 @@ def _sync_folders(folders: set[Path]) -> None:
         return
     for folder in folders:
         try:
-            _sync_folder(folder)
+            sync_folder(folder)
         except OSError as error:
             raise storage_error(error, folder, "write in") from error
 
 
 def _sync_file_systems(folders: Iterable[Path]) -> bool:
     """Wait for every file system that one of `folders` lies on; False where there is no call for that."""
-    syncfs = _syncfs()
+    syncfs = file_system_sync()
     if syncfs is None:
         return False
     devices: set[int] = set()
@@ -418,23 +383,6 @@ def _sync_file_systems(folders: Iterable[Path]) -> bool:
             devices.add(device)
             _on_open(folder, syncfs)
     return True
-
-
-@cache
-def _syncfs() -> Callable[[int], None] | None:
-    """Linux's `syncfs(2)`, which Python's `os` lacks: 3.7 times as fast as a sync for each of 300 files."""
-    import ctypes  # noqa: PLC0415  # only a batch needs it
-
-    call = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
-    if call is None:
-        return None
-
-    def syncfs(fd: int) -> None:
-        if call(fd) != 0:
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number))
-
-    return syncfs
 
 
 def _on_open(path: Path, sync: Callable[[int], None]) -> None:

@@ -16,15 +16,20 @@ from raddle.model.errors import BrokenFormat
 DEEPEST = 200
 """Levels of nesting that are kept: more than any program writes on purpose, few enough for every reader."""
 
+NOT_UTF8 = "bytes that are not UTF-8"
+"""The repair of them; what is no whole file does not say where they stand."""
 _LONGEST_INTEGER = 1000
 """Digits; Python refuses to count much farther."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)
 
 
-def decode_tolerantly(data: bytes, *, with_controls: bool = True) -> tuple[Any, list[str]]:
+def decode_tolerantly(
+    data: bytes, *, with_controls: bool = True, is_whole: bool = False
+) -> tuple[Any, list[str]]:
     """(value, repairs) of one JSON value. BrokenFormat says where it stops being JSON.
 
+    `is_whole`: it is a file, and no part of one, so that a place in it says something to who reads that.
     `with_controls` False: a control character (below U+0020) inside a text is where it stops.
     """
     repairs: list[str] = []
@@ -32,7 +37,7 @@ def decode_tolerantly(data: bytes, *, with_controls: bool = True) -> tuple[Any, 
         text = data.decode()
     except UnicodeDecodeError as error:
         text = data.decode(errors="replace")
-        repairs.append(f"bytes that are not UTF-8 at offset {error.start}")
+        repairs.append(f"{NOT_UTF8} at offset {error.start}" if is_whole else NOT_UTF8)
     text = text.removeprefix("\ufeff")
     shallow = _cut_deep(text)
     if shallow is not text:

@@ -18,10 +18,10 @@ from litestar.types import ASGIApp, ControllerRouterHandler, Message, Receive, S
 from msgspec import Struct
 
 from raddle import __version__
-from raddle.config import Secret
 from raddle.model.clock import Clock, system_clock
 from raddle.model.ids import MonotonicIds, NewId
 from raddle.model.protocol.wire import MOST_BODY_BYTES
+from raddle.model.secret import Secret
 from raddle.server.blobs.keeping import open_blobs
 from raddle.server.events import Listener
 from raddle.server.http.callers import provide_caller, provide_visitor

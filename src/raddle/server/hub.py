@@ -19,6 +19,8 @@ from raddle.model.errors import InvalidInput, NotFound, NotSignedIn
 from raddle.model.ids import NewId
 from raddle.model.protocol.hub import Answer, Changes, Pushed
 from raddle.model.protocol.sources import DeviceSources, SourceList
+from raddle.model.threads.adopt import open_file
+from raddle.model.threads.codec import Decoded
 from raddle.model.threads.delta import Delta
 from raddle.model.threads.edits import Author, Editor
 from raddle.model.threads.thread import Thread
@@ -29,6 +31,7 @@ from raddle.server.accounts.callers import Caller, is_alive
 from raddle.server.blobs.keeping import ServerBlobs
 from raddle.server.tables.database import Database
 from raddle.server.threads import answering, feed, purging, pushing, sources
+from raddle.server.threads.checking import check_file
 from raddle.server.threads.holding import Key, MessageIndex
 
 _TRIES = 5
@@ -84,15 +87,24 @@ class Hub:
         is_owner = visitor is not None and visitor.user == facts.owner_id
         return thread if is_owner else view_for(thread, viewer_is_owner=False)
 
-    def save(self, caller: Caller, thread: Thread, base_version: int | None) -> Pushed:
-        """Join a whole thread, made on `base_version` (None: on whatever is here); it removes nothing."""
-        if thread.is_private:
-            raise InvalidInput(
-                "is_private: the thread is private", "what is private does not leave its machine"
-            )
+    def save(self, caller: Caller, sent: Decoded, base_version: int | None) -> Pushed:
+        """Join a whole thread, made on `base_version` (None: on whatever is here); it removes nothing.
+
+        A file that raddle did not write, or not last, is read as the local store reads one: what its plain fields
+        say counts. InvalidInput for one that says that it is private, or that cannot be read whole.
+        """
+        check_file(sent)
         tries = _TRIES if base_version is None else 1
         for left in reversed(range(tries)):
-            version = self._version(caller, thread.id) if base_version is None else base_version
+            known = None if base_version == 0 else self._known(caller, sent.id)
+            thread = open_file(sent, known, self._author())
+            if thread.is_private:
+                raise InvalidInput(
+                    "is_private: the thread is private", "what is private does not leave its machine"
+                )
+            version = base_version
+            if version is None:
+                version = 0 if known is None else known.version
             delta = Delta(
                 base_version=version,
                 version=thread.version,
@@ -104,10 +116,13 @@ class Hub:
                 return pushed
         raise AssertionError("the last try returns")
 
-    def _version(self, caller: Caller, thread_id: str) -> int:
+    def _known(self, caller: Caller, thread_id: str) -> Thread | None:
+        """The caller's thread as it is here; None where it is not. Purged where it was erased for good."""
         with self.database.connection() as connection:
-            state = answering.find_state(connection, Key(caller.space, thread_id))
-            return 0 if state is None else state.version
+            try:
+                return answering.whole(connection, Key(caller.space, thread_id))
+            except NotFound:
+                return None
 
     def delete(self, caller: Caller, thread_id: str) -> Pushed:
         """Delete, as an edit that this server makes for the caller."""
@@ -155,6 +170,8 @@ class Hub:
             editor = Editor(thread, self._author())
             change(editor)
             delta = editor.delta()
+            if delta.is_empty:
+                return Pushed(version=version, hub_epoch=self.epoch)
             made = Delta(
                 base_version=version,
                 version=delta.version,

@@ -17,10 +17,11 @@ from pathlib import Path
 import uvicorn
 
 from raddle.adapters.workers import Servers
-from raddle.config import Config, Secret
+from raddle.config import Config
 from raddle.model.clock import system_clock
 from raddle.model.errors import StorageError
 from raddle.model.ids import MonotonicIds
+from raddle.model.secret import Secret
 from raddle.server.accounts.setup import new_link
 from raddle.server.app import ServerSettings, make_app
 from raddle.server.blobs.keeping import check_blobs

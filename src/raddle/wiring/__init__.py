@@ -5,6 +5,7 @@ Everything here is made when it is first asked for, so that `raddle list` opens 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 from bisect import bisect_left
@@ -75,6 +76,8 @@ class Stores:
         self.report = report
         self.paths = config.paths
         self._new_id = new_id
+        self.erased: dict[str, frozenset[str]] = {}
+        """Thread -> blobs that erased words named: for `wiring.purging.finish_erasures`."""
 
     def __enter__(self) -> Self:
         return self
@@ -120,6 +123,7 @@ class Stores:
             self.author,
             changing=self.mark_dirty,
             changed=self.mark_dirty,
+            erased=self.note_erased,
             report=self.report,
         )
 
@@ -191,6 +195,14 @@ class Stores:
         from raddle.adapters.local_store.search_dirty import mark_dirty  # noqa: PLC0415
 
         mark_dirty(self.paths.dirty_list, thread_id)
+
+    def note_erased(self, thread_id: str, blobs: frozenset[str]) -> None:
+        """Words of a thread were erased elsewhere, and here with that: what else holds them is to go too."""
+        from raddle.model.errors import FormatError  # noqa: PLC0415
+
+        self.erased[thread_id] = self.erased.get(thread_id, frozenset()) | blobs
+        with contextlib.suppress(FormatError):  # a damaged ledger is mended where the rest is let go
+            self.ledger.note_purged(thread_id, is_whole=False)
 
     def resolve(self, prefix: str) -> str:
         """The whole id of the thread that `prefix` begins; NotFound, or Ambiguous with the candidates."""

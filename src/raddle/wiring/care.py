@@ -232,7 +232,7 @@ def _wrong_index(stores: Stores, listed: Mapping[str, ThreadSummary], *, fix: bo
         remove = functools.partial(index.remove, thread_id)
         yield _tried(finding, remove, "taken out of the search index") if fix else finding
     for thread_id, summary in sorted(listed.items()):
-        if _is_listed_as(stores, thread_id, summary):
+        if _is_listed_as(stores, thread_id, summary) or index.is_behind(thread_id):
             continue
         finding = Finding(
             path=str(stores.paths.thread_file(thread_id)), what="the search index does not hold what it says"

@@ -6,7 +6,8 @@ something, and a reading where there is nothing: only a whole reading can tell t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from raddle.actions.importing.importer import Taken
@@ -44,34 +45,86 @@ def look_into(
     clock: Clock,
 ) -> Look:
     """`named`: path -> what was found there. By the same rule as `Finder.unread` of an import."""
-    nobody = Author(device="0" * 8, now=clock, new_id=MonotonicIds(clock))  # a look makes no device
     look = Look(set(), [], [])
-    troubled = {problem.path for problem in plan.problems}
     left_out = {left.path for left in plan.left_out}
     for path, found in named.items():
         files = {one.path: one for one in found if isinstance(one, SourceFile)}
-        is_there = any(one in left_out or is_read(file, known.get(one)) for one, file in files.items())
+        judged = Judged(files.values(), known, left_out, clock)
+        look.problems.extend(judged.problems)
+        is_there, in_vain = judged.is_there, list(judged.in_vain)
         for session in plan.sessions:
             if is_there or files.keys().isdisjoint(file.path for file in session.files):
                 continue
-            problems = problems_in_vain(session, nobody) if session.is_new else None
+            is_grown_part = not session.is_new and not session.files[0].is_main
+            problems = None if is_grown_part else problems_in_vain(session, nobody(clock))
             is_there = problems is None
             if problems is not None:
                 look.in_vain.add(session.key)
                 look.problems.extend(problems)
-        troubled.update(problem.path for problem in look.problems)
-        if not is_there and any(one.path in troubled for one in found):
+                in_vain += session.files
+        if is_there:
+            continue
+        troubled = {problem.path for problem in (*plan.problems, *look.problems)}
+        is_troubled = any(one.path in troubled for one in found)
+        if in_vain and not is_troubled:
+            look.problems.append(nothing_said(in_vain))
+        if in_vain or is_troubled:
             look.unread.append(path)
     return look
 
 
-def is_read(file: SourceFile, entry: SourceEntry | None) -> bool:
-    """Is it in a thread, as it is now?"""
-    return (
-        entry is not None
-        and bool(entry.thread_id)
-        and (entry.size, entry.mtime_ns, entry.inode) == (file.size, file.mtime_ns, file.inode)
+class Judged:
+    """What became of the files at a path that a person named: `is_there` says that something of them is in a thread, or
+    was kept away, `in_vain` are those that were read as they are and came to nothing, `problems` what is wrong with
+    those that were read into a thread once and say nothing any more."""
+
+    def __init__(
+        self,
+        files: Iterable[SourceFile],
+        entries: Mapping[str, SourceEntry],
+        left_out: AbstractSet[str],
+        clock: Clock,
+    ) -> None:
+        self.is_there = False
+        self.in_vain: list[SourceFile] = []
+        self.problems: list[FileProblem] = []
+        for file in files:
+            entry = entries.get(file.path)
+            if file.path in left_out:
+                self.is_there = True
+            elif entry is not None and _is_as_it_was(file, entry):
+                told = _told_in_vain(file, entry, clock)
+                self.is_there |= told is None
+                self.problems += told or ()
+                self.in_vain += [file] if told is not None else []
+
+
+def nothing_said(files: Sequence[SourceFile]) -> FileProblem:
+    """Of files in which nothing is wrong, either."""
+    what = "it is empty" if not files[0].size else "nobody says anything in it"
+    more = f", nor in {len(files) - 1:,} more here" if len(files) > 1 else ""
+    return FileProblem(path=files[0].path, reason=f"{what}{more}")
+
+
+def nobody(clock: Clock) -> Author:
+    """Who a look reads for: it makes no device."""
+    return Author(device="0" * 8, now=clock, new_id=MonotonicIds(clock))
+
+
+def _told_in_vain(file: SourceFile, entry: SourceEntry, clock: Clock) -> list[FileProblem] | None:
+    """What is wrong with a file that was read as it is and says nothing; None where it says something."""
+    if not entry.thread_id:
+        return []
+    if not entry.problems or not file.is_main:
+        return None
+    plan = SessionPlan(
+        agent=file.agent, session=file.session, files=(file,), is_new=True, size=file.size, base=file.base
     )
+    return problems_in_vain(plan, nobody(clock))
+
+
+def _is_as_it_was(file: SourceFile, entry: SourceEntry) -> bool:
+    return (entry.size, entry.mtime_ns, entry.inode) == (file.size, file.mtime_ns, file.inode)
 
 
 class _Said(Exception):

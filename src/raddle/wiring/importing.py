@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import functools
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -30,12 +31,13 @@ from raddle.adapters.agent_homes.discovery import Agent, Discovery, files_at
 from raddle.adapters.agent_homes.read_only_sqlite import keep_copies_in
 from raddle.adapters.files import make_folder
 from raddle.adapters.temporaries import sweep_temporaries
+from raddle.model.clock import Clock
 from raddle.model.errors import BrokenFormat, InvalidInput, NotFound
 from raddle.model.threads.query_times import parse_moment
 from raddle.wiring import Stores
 from raddle.wiring.import_desk import ImportDesk
 from raddle.wiring.import_lock import import_lock
-from raddle.wiring.import_preview import is_read, look_into
+from raddle.wiring.import_preview import Judged, look_into, nothing_said
 from raddle.wiring.import_worker import workspace_of
 from raddle.wiring.purging import finish_purge, unfinished_purges
 
@@ -84,7 +86,7 @@ def dry_run(stores: Stores, what: Sequence[str], *, since: str | None) -> Previe
             sessions=sum(session.agent == agent for session in sessions),
             size=sum(session.size for session in sessions if session.agent == agent),
         )
-        for agent in dict.fromkeys(session.agent for session in sessions)
+        for agent in sorted({session.agent for session in sessions})
     ]
     return Preview(
         agents=rows,
@@ -127,7 +129,8 @@ def import_sessions(
             if since is None:
                 _note_collections(stores, finder.discovery.collections(), report)
             entries = stores.ledger.entries() if finder.named else {}
-            report.unread = finder.unread(report, KnownSources(entries))
+            report.unread, more = finder.unread(report, KnownSources(entries), stores.clock)
+            report.problems += more
             return report
 
 
@@ -219,10 +222,12 @@ class Finder:
                 )
         for path in self._paths:
             if os.path.sep not in path and not os.path.lexists(path):
+                near = difflib.get_close_matches(path.lower(), sorted(names | SHORT_FOR.keys()), n=1)
+                meant = f"did you mean {near[0]}? " if near else ""
                 raise NotFound(
                     "agent or path",
                     path,
-                    f"agents: {', '.join(sorted(names))}; a path names a file or folder",
+                    f"{meant}agents: {', '.join(sorted(names))}; a path names a file or folder",
                 )
         keep_copies_in(stores.paths.cache_dir)
         self.wanted = {agent.agent for agent in (agents if self._paths else self._chosen)}
@@ -251,20 +256,27 @@ class Finder:
             if entry.problems and not entry.thread_id and any(_lies_in(path, one) for one in self._paths)
         }
 
-    def unread(self, report: ImportReport, entries: Mapping[str, SourceEntry]) -> list[str]:
-        """The paths that a person named and from which nothing could be read, though nothing kept it away."""
+    def unread(
+        self, report: ImportReport, entries: Mapping[str, SourceEntry], clock: Clock
+    ) -> tuple[list[str], list[FileProblem]]:
+        """(the paths that a person named and from which nothing came, though nothing kept it away; what is wrong there
+        besides that which the report tells)."""
         troubled = {problem.path for problem in report.problems}
         left_out = {left.path for left in report.left_out}
-        return [
-            path
-            for path, found in self.named.items()
-            if any(one.path in troubled for one in found)
-            and not any(
-                one.path in left_out or is_read(one, entries.get(one.path))
-                for one in found
-                if isinstance(one, SourceFile)
-            )
-        ]
+        unread: list[str] = []
+        problems: list[FileProblem] = []
+        for path, found in self.named.items():
+            files = [one for one in found if isinstance(one, SourceFile)]
+            judged = Judged(files, entries, left_out, clock)
+            if judged.is_there:
+                continue
+            problems += (one for one in judged.problems if one.path not in troubled)
+            is_troubled = bool(judged.problems) or any(one.path in troubled for one in found)
+            if judged.in_vain and not is_troubled:
+                problems.append(nothing_said(judged.in_vain))
+            if judged.in_vain or is_troubled:
+                unread.append(path)
+        return unread, problems
 
     def changed(self, paths: Iterable[str]) -> Iterator[SourceFile | FileProblem]:
         """Those of these files that are among them, and still there."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePath
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,23 +25,16 @@ from raddle.actions.exporting.native_claude_code import ClaudeCodeWriter
 from raddle.actions.exporting.native_codex import CodexWriter
 from raddle.actions.exporting.native_gemini_cli import GeminiCliWriter
 from raddle.actions.importing.registry import importer_of
-from raddle.actions.importing.run_plan import Segment, SourceEntry
+from raddle.actions.importing.run_plan import Segment
 from raddle.adapters.files import NewFile, make_folder
 from raddle.model.errors import InvalidInput
+from raddle.model.threads.message import Message, changed
 from raddle.model.threads.thread import Thread
 from raddle.wiring import Stores
-from raddle.wiring.source_names import home_of, name_beside
-from raddle.wiring.source_segments import bytes_of, generations_in
-from raddle.wiring.source_worth import (
-    homes_of,
-    is_here,
-    lines_of,
-    newest_readable,
-    source_name,
-    turns_read,
-)
+from raddle.wiring.session_files import SessionFile, session_files
+from raddle.wiring.source_segments import bytes_of
+from raddle.wiring.source_worth import is_here, lines_of, source_name
 
-_HEAD_BYTES = 1 << 16
 _INSTEAD = "--format json and markdown write what raddle itself holds of it"
 
 
@@ -86,7 +79,7 @@ class NativeSession(Struct, frozen=True, kw_only=True):
     """A session ready to be written.
 
     `generations`: the numbers, from 1, of what the main file was, and `generation` the one that is given. `added`: how
-    many turns are written behind it; `elsewhere`, `unwritten`: as in `Candidates`.
+    many turns are written behind it, and `added_ids` which; `elsewhere`, `unwritten`: as in `Candidates`.
     """
 
     main: NativeFile
@@ -96,6 +89,7 @@ class NativeSession(Struct, frozen=True, kw_only=True):
     added: int = 0
     elsewhere: int = 0
     unwritten: int = 0
+    added_ids: frozenset[str] = frozenset()
 
 
 def native_session(
@@ -117,7 +111,7 @@ def native_session(
     if generation is None:
         candidates = candidates_of(thread, leaf, is_tree=native.is_tree)
     given = NativeFile(name=main.name, path=main.path, segments=main.generations[number])
-    added = 0
+    added: frozenset[str] = frozenset()
     if candidates.messages:
         insertion, added = _insertion(stores, thread, native, given, candidates)
         given = replace(given, insertion=insertion)
@@ -129,10 +123,50 @@ def native_session(
         ),
         generations=tuple(one + 1 for one in main.generations),
         generation=number + 1,
-        added=added,
+        added=len(added),
+        added_ids=added,
         elsewhere=candidates.elsewhere,
         unwritten=candidates.unwritten,
     )
+
+
+def kept_lines(stores: Stores, thread: Thread, agent: str) -> NativeFile | None:
+    """The main file of a session that shares a store with others, such as OpenCode's: its newest lines as they were
+    kept; None where they are not all here."""
+    try:
+        main = _files(stores, thread, agent)[0]
+        segments = main.generations[main.newest]
+        _check_bytes(stores, main, segments)
+    except InvalidInput:
+        return None
+    return NativeFile(name=main.name, path=main.path, segments=segments)
+
+
+def messages_in(
+    stores: Stores, agent: str, file: NativeFile, see: Callable[[bytes], None] = lambda _: None
+) -> dict[str, Message]:
+    """The messages of a session's file by their ids, as an import reads them, without what they say; `see` is shown
+    every line."""
+    reader = importer_of(agent).open(source_name(file.path))
+    found: dict[str, Message] = {}
+
+    def note() -> None:
+        for message in reader.take().messages:
+            found[message.id] = changed(message, content="", thinking="", tool_calls=(), extra={})
+
+    tail = b""
+    for line, is_ended in lines_of(chunks_of(stores, file)):
+        if not is_ended:
+            tail = line or b""
+        elif line is None:
+            reader.skip_line("too long")
+        else:
+            see(line)
+            reader.feed((line,))
+            note()
+    reader.finish(tail)
+    note()
+    return found
 
 
 def chunks_of(stores: Stores, file: NativeFile) -> Iterator[bytes]:
@@ -168,6 +202,12 @@ def folder_at(path: str) -> Path | None:
         return None
 
 
+def made_folder(folder: Path) -> Path:
+    """The same, there now; StorageError where it cannot be made."""
+    make_folder(folder)
+    return folder
+
+
 def write_session(stores: Stores, session: NativeSession, folder: Path) -> list[tuple[Path, int]]:
     """Write every file of it below `folder`, each whole or not at all; (path, size) of each.
 
@@ -197,16 +237,12 @@ def _fill(stores: Stores, new: NewFile, file: NativeFile) -> int:
     return size
 
 
-class _KeptFile(NamedTuple):
-    """A source file of the thread: its name below its session's folder, its generations. `newest`: the last of them in
-    which something can be read."""
-
-    path: str
-    is_main: bool
-    mtime_ns: int
-    newest: int
-    generations: dict[int, list[Segment]]
-    name: str = ""
+def _files(stores: Stores, thread: Thread, agent: str) -> list[SessionFile]:
+    """The session's files, its main one first."""
+    files = session_files(stores, thread.id, agent)
+    if not files:
+        raise _without_bytes(stores, thread)
+    return files
 
 
 def _check_agent(thread: Thread, native: NativeForm) -> None:
@@ -220,81 +256,6 @@ def _check_agent(thread: Thread, native: NativeForm) -> None:
         raise InvalidInput(f"this thread came from {source.agent}, not from {label}", hint)
 
 
-def _files(stores: Stores, thread: Thread, agent: str) -> list[_KeptFile]:
-    """The session's files, its main one first, of each name one."""
-    found = generations_in(stores.ledger.segments_of(thread.id))
-    entries = stores.ledger.entries()
-    kept: list[_KeptFile] = []
-    for path, generations in found.items():
-        entry = entries.get(path)
-        is_main = _is_main(stores, agent, path, entry, generations)
-        if is_main is not None:
-            newest = newest_readable(stores, agent, path, generations)
-            mtime_ns = entry.mtime_ns if entry is not None else 0
-            kept.append(_KeptFile(path, is_main, mtime_ns, newest, generations))
-    mains = [file.path for file in kept if file.is_main]
-    if not mains:
-        raise _without_bytes(stores, thread)
-    best = _best(stores, agent, [file for file in kept if file.is_main])
-    files = [file._replace(name=name_beside(file.path, home_of(file.path, mains, best))) for file in kept]
-    ordered = sorted(files, key=_rank, reverse=True)
-    ordered.sort(key=lambda file: (file.path != best, home_of(file.path, mains, best) != best))
-    named: dict[str, _KeptFile] = {}
-    for file in ordered:
-        named.setdefault(file.name, file)
-    return list(named.values())
-
-
-def _best(stores: Stores, agent: str, mains: list[_KeptFile]) -> str:
-    """The path of the copy that is the session. They are read only where there are several."""
-    if len(mains) == 1:
-        return mains[0].path
-    homes = homes_of(stores, agent)
-    return max(_worth(stores, agent, homes, file) for file in mains).path
-
-
-def _is_main(
-    stores: Stores,
-    agent: str,
-    path: str,
-    entry: SourceEntry | None,
-    generations: dict[int, list[Segment]],
-) -> bool | None:
-    """Is it a session's own file, and not a sub-agent's? None: it is no file of this agent."""
-    if entry is not None:
-        return entry.is_main if entry.agent == agent else None
-    newest = generations[max(generations)]
-    head = b""
-    if stores.blobs.size(newest[0].sha256) is not None:
-        head = next(stores.blobs.chunks(newest[0].sha256), b"")[:_HEAD_BYTES]
-    place = importer_of(agent).place(source_name(path), head)
-    return None if place is None or place.other_agent else not place.is_part
-
-
-class _Worth(NamedTuple):
-    """Sorts copies of one session: the file that its agent has now before all others, then the one that says most of
-    what the agent wrote, then the larger one, then the one that changed last."""
-
-    is_readable: bool
-    is_own: bool
-    turns: int
-    size: int
-    mtime_ns: int
-    path: str
-
-
-def _worth(stores: Stores, agent: str, homes: list[Path], kept: _KeptFile) -> _Worth:
-    segments = kept.generations[kept.newest]
-    turns = len(set(turns_read(stores, agent, kept.path, segments)))
-    is_own = any(PurePath(kept.path).is_relative_to(home) for home in homes) and Path(kept.path).is_file()
-    return _rank(kept, is_own=is_own, turns=turns)
-
-
-def _rank(kept: _KeptFile, *, is_own: bool = False, turns: int = 0) -> _Worth:
-    size = max(segment.end for segment in kept.generations[kept.newest])
-    return _Worth(turns > 0, is_own, turns, size, kept.mtime_ns, kept.path)
-
-
 def _without_bytes(stores: Stores, thread: Thread) -> InvalidInput:
     if thread.id in stores.ledger.without_bytes() | stores.ledger.purged():
         return InvalidInput("the source bytes of this thread were erased by a purge", _INSTEAD)
@@ -304,7 +265,7 @@ def _without_bytes(stores: Stores, thread: Thread) -> InvalidInput:
     )
 
 
-def _check_bytes(stores: Stores, file: _KeptFile, segments: list[Segment]) -> None:
+def _check_bytes(stores: Stores, file: SessionFile, segments: list[Segment]) -> None:
     if not is_here(stores, segments):
         raise MissingBytes(
             f"some of the source bytes of {PurePath(file.path).name} are lost",
@@ -312,7 +273,7 @@ def _check_bytes(stores: Stores, file: _KeptFile, segments: list[Segment]) -> No
         )
 
 
-def _chosen(main: _KeptFile, wanted: int | None) -> int:
+def _chosen(main: SessionFile, wanted: int | None) -> int:
     if wanted is None:
         return main.newest
     if wanted - 1 not in main.generations:
@@ -323,8 +284,8 @@ def _chosen(main: _KeptFile, wanted: int | None) -> int:
 
 def _insertion(
     stores: Stores, thread: Thread, native: NativeForm, file: NativeFile, candidates: Candidates
-) -> tuple[Insertion | None, int]:
-    """(the lines of what was added, how many turns that is): the file is read once, as an import reads it."""
+) -> tuple[Insertion | None, frozenset[str]]:
+    """(the lines of what was added, the ids of these turns): the file is read once, as an import reads it."""
     writer = native.writer(candidates)
     reader = importer_of(native.agent).open(source_name(file.path))
     where = reader.message_after if isinstance(reader, _KnowsPlaces) else _nowhere
@@ -357,10 +318,10 @@ def _insertion(
     note()
     added = added_turns(thread, candidates, present)
     if not added:
-        return None, 0
+        return None, frozenset()
     session_id = ending.session_id or (thread.source.session_id if thread.source is not None else "")
     end = SourceEnd(size=size, is_ended=last == b"\n")
-    return writer.insertion(added, session_id, end), len(added)
+    return writer.insertion(added, session_id, end), frozenset(one.message.id for one in added)
 
 
 def _nowhere(_: str) -> str:

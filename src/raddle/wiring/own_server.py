@@ -76,12 +76,12 @@ def find_own_server(paths: Paths) -> OwnServer | None:
 
 
 def start_own_server(config: Config, paths: Paths, *, port: int) -> OwnServer:
-    """Start it, and come back once it listens; the one that runs where one does. `port` 0: any free one.
+    """Start it, and come back once it listens; the one that runs, or is starting, where one does.
 
-    StorageError where it does not start, with what it says.
+    `port` 0: any free one. StorageError where it does not start, with what it says.
     """
-    found = find_own_server(paths)
-    if found is not None and found.address:
+    found = _one_that_listens(paths, time.monotonic() + _START_SECONDS)
+    if found is not None:
         return found
     make_folder(paths.state_dir)
     log = paths.own_server_log
@@ -95,13 +95,26 @@ def start_own_server(config: Config, paths: Paths, *, port: int) -> OwnServer:
     child = start_child(argv, output=log, env=environment)
     deadline = time.monotonic() + _START_SECONDS
     while time.monotonic() < deadline:
-        found = find_own_server(paths)
-        if found is not None and found.address and found.pid == child.pid:
-            return found
-        if not child.is_running:
+        # It is known to be alive before it is looked for: one that ends in between has left its lock to nobody.
+        is_running = child.is_running
+        found = _one_that_listens(paths, 0.0 if is_running else deadline)
+        if found is not None:
+            return found  # this one, or that of another `up`, which was faster
+        if not is_running:
             raise StorageError(f"the server does not start: {_said(log, start)}", f"its log: {log}")
         time.sleep(_PAUSE_SECONDS)
     raise StorageError("the server does not begin to listen", f"see its log: {log}")
+
+
+def _one_that_listens(paths: Paths, deadline: float) -> OwnServer | None:
+    """The server that runs, once it listens; None where none runs, or none listens by then."""
+    while (found := find_own_server(paths)) is not None:
+        if found.address:
+            return found
+        if time.monotonic() > deadline:
+            return None
+        time.sleep(_PAUSE_SECONDS)
+    return None
 
 
 def _said(log: Path, start: int) -> str:
@@ -112,14 +125,18 @@ def _said(log: Path, start: int) -> str:
     )
 
 
-def last_port(paths: Paths) -> int | None:
-    """The port that it last listened on, so that devices find it again; None where it never did."""
+def last_address(paths: Paths) -> str:
+    """Where it last listened, or does now; empty where it never did."""
     data = find_bytes(paths.own_server_note)
     try:
-        address = "" if data is None else msgspec.json.decode(data, type=OwnServer).address
+        return "" if data is None else msgspec.json.decode(data, type=OwnServer).address
     except msgspec.MsgspecError:
-        return None
-    port = address.rpartition(":")[2]
+        return ""
+
+
+def last_port(paths: Paths) -> int | None:
+    """The port that it last listened on, so that devices find it again; None where it never did."""
+    port = last_address(paths).rpartition(":")[2]
     return int(port) if port.isdigit() else None
 
 

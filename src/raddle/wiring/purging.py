@@ -5,6 +5,7 @@ The thread's files go last, so that a purge that was interrupted can be asked fo
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Collection, Iterator
@@ -17,7 +18,7 @@ from raddle.adapters.temporaries import abandoned_temporaries, remove_temporary
 from raddle.model.errors import Ambiguous, FormatError, NotFound
 from raddle.model.ids import parse_thread_id, parse_thread_id_prefix
 from raddle.wiring import Stores
-from raddle.wiring.import_lock import import_lock
+from raddle.wiring.import_lock import ImportIsRunning, import_lock
 
 _BLOB = re.compile(rb'"sha256": ?"([0-9a-f]{64})"')
 """How a thread file and a journal name an attachment."""
@@ -71,9 +72,33 @@ def purge_thread(stores: Stores, thread_id: str) -> int:
 
 
 def unfinished_purges(stores: Stores) -> list[str]:
-    """Threads that are purged and gone, of which source bytes are left: the process died at the very end."""
-    left = [thread_id for thread_id in sorted(stores.ledger.purged()) if stores.ledger.segments_of(thread_id)]
-    return [thread_id for thread_id in left if not stores.paths.thread_file(thread_id).exists()]
+    """Threads that are purged and gone, or in which words were, of which source bytes are left: the process died at
+    the very end, or an import was running when the words went."""
+    whole, in_part = stores.ledger.purged(), stores.ledger.without_bytes()
+    left = [thread_id for thread_id in sorted(whole | in_part) if stores.ledger.segments_of(thread_id)]
+    return [
+        thread_id
+        for thread_id in left
+        if thread_id in in_part or not stores.paths.thread_file(thread_id).exists()
+    ]
+
+
+def finish_erasures(stores: Stores) -> None:
+    """Let go of what else holds words that a sync just took away: blobs, source bytes, the index.
+
+    While an import is running its end does it (`unfinished_purges`), but for the index.
+    """
+    erased = {thread_id: stores.erased.pop(thread_id) for thread_id in sorted(stores.erased)}
+    if not erased:
+        return
+    with contextlib.suppress(ImportIsRunning), import_lock(stores):
+        for thread_id, blobs in erased.items():
+            stores.ledger.note_purged(thread_id, is_whole=False)
+            named = _named_in(_files_of(stores, thread_id))
+            drop_blobs(stores, (blobs - named) | _segments(stores, thread_id), but=thread_id)
+            stores.ledger.forget_segments(thread_id)
+        _sweep_half_made(stores)
+    stores.forget_words()
 
 
 def finish_purge(stores: Stores, thread_id: str) -> None:

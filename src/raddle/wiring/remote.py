@@ -40,13 +40,15 @@ def server_of(stores: Stores, *, is_needed: bool = True) -> str:
     return server or ""
 
 
-def is_on_this_machine(server: str) -> bool:
-    """Is the server of that address one of this very machine?"""
-    from urllib.parse import urlsplit  # noqa: PLC0415
-
-    from raddle.adapters.remote.addresses import is_loopback  # noqa: PLC0415
-
-    return is_loopback(urlsplit(server).hostname or "")
+def is_signed_in(stores: Stores) -> bool:
+    """Has this device a token for its server? Asks no network."""
+    server = server_of(stores, is_needed=False)
+    if not server or stores.config.token is not None:
+        return bool(server)
+    try:
+        return _credentials(stores).login(server) is not None
+    except NotSignedIn:  # the keyring has lost it
+        return False
 
 
 def open_remote(stores: Stores, *, insecure: bool = False, is_hurried: bool = False) -> HttpHub:

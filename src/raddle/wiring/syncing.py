@@ -5,21 +5,22 @@ from __future__ import annotations
 import contextlib
 import random
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 from msgspec import Struct
 
 from raddle.actions.sync.one_thread import Place, pull, push
-from raddle.actions.sync.ports import Note
-from raddle.actions.sync.run import Done, Plan, Step, carry_out, make_plan
+from raddle.actions.sync.ports import Known, Mark, Note
+from raddle.actions.sync.run import Done, Plan, Step, carry_out, make_plan, to_send
 from raddle.adapters.local_store.hub_bases import HubBases
 from raddle.adapters.local_store.thread_marks import ThreadMarks
 from raddle.adapters.locks import LockFiles, LockHeld
-from raddle.model.errors import RaddleError, StorageError
+from raddle.model.errors import InvalidInput, RaddleError, StorageError
 from raddle.model.protocol.hub import Change
 from raddle.model.threads.summary import ThreadSummary
 from raddle.wiring.import_lock import import_lock
+from raddle.wiring.purging import finish_erasures
 from raddle.wiring.remote import open_remote, server_of
 from raddle.wiring.shared_sources import SharedSources
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 _HURRY_SECONDS = 2.0
 _AT_ONCE, _WORTH_IT = 4, 4
+_FEW = 50
+"""So few threads are looked at one by one, and the folder of all of them is not."""
 
 State = Literal["private", "local", "refused", "conflict", "pending", "in_step"]
 
@@ -41,6 +44,13 @@ class ThreadState(Struct, frozen=True, kw_only=True):
     reason: str = ""
     attempts: int = 0
     next_attempt_at: int | None = None
+
+
+class Shared(NamedTuple):
+    """Who may read a thread now, and under which address the server shows it."""
+
+    visibility: str
+    address: str
 
 
 class Syncing:
@@ -61,8 +71,8 @@ class Syncing:
 
     def plan(self, *, anyway: bool = False, revive: bool = False) -> Plan:
         """What a sync would do now. `revive`: threads that were purged on this machine alone come back."""
+        self.stores.index.refresh()  # first: what an earlier sync brought and no look noted would count as deleted
         alive = self.stores.index.ids()
-        self.stores.index.refresh()
         purged = self.stores.ledger.purged()
         plan = make_plan(
             self.place,
@@ -76,12 +86,17 @@ class Syncing:
         wanted = tuple(Change(thread_id=name, version=0) for name in sorted(purged))
         return msgspec.structs.replace(plan, pulls=(*plan.pulls, *wanted))
 
+    def to_send(self, plan: Plan) -> int:
+        """Of how many threads of `plan` something would be sent; each of them is looked into."""
+        return len(to_send(self.place, plan))
+
     def carry_out(self, plan: Plan, *, progress: Callable[[Step], None] = lambda _: None) -> Done:
         """Do it."""
         done = carry_out(
             self.place, plan, self.stores.clock, random.random, each=_side_by_side, progress=progress
         )
         self._forget_marks_of({change.thread_id for change in plan.pulls})
+        finish_erasures(self.stores)
         return done
 
     def _forget_marks_of(self, pulled: set[str]) -> None:
@@ -100,6 +115,18 @@ class Syncing:
         """Bring one thread into step, now."""
         pull(self.place, thread_id)
         push(self.place, thread_id)
+        finish_erasures(self.stores)
+
+    def share(self, thread_id: str, visibility: str) -> Shared:
+        """Say who may read a thread, on top of all that the server knows of it, and tell the server; what came of that.
+
+        InvalidInput where it is private, also where another device made it so.
+        """
+        pull(self.place, thread_id)
+        set_visibility(self.stores, thread_id, visibility)
+        self.one(thread_id)
+        now = self.stores.threads.load(thread_id).visibility
+        return Shared(now, f"{self.server}/api/threads/{thread_id}")
 
 
 def _side_by_side(work: Callable[[str], int], names: Sequence[str]) -> Iterator[int]:
@@ -149,11 +176,22 @@ def syncing(
         yield work
 
 
-def sync_one(stores: Stores, thread_id: str) -> str:
-    """Bring one thread into step now; the address under which the server shows it. NetworkError, NotSignedIn."""
+def share(stores: Stores, thread_id: str, visibility: str) -> Shared:
+    """Say who may read a thread, and tell the server. What `Syncing.share` raises; NetworkError, NotSignedIn where the
+    server is not asked."""
     with syncing(stores) as work:
-        work.one(thread_id)
-        return f"{work.server}/api/threads/{thread_id}"
+        return work.share(thread_id, visibility)
+
+
+def set_visibility(stores: Stores, thread_id: str, visibility: str) -> None:
+    """Say so here; the next sync tells the server. InvalidInput where the thread is private."""
+    with stores.threads.edit(thread_id) as editor:
+        if editor.thread.is_private:
+            raise InvalidInput(
+                "the thread is private: it does not leave this machine",
+                f"`raddle private {thread_id} --off` ends that",
+            )
+        editor.set_visibility(visibility)
 
 
 def is_on_server(stores: Stores, thread_id: str) -> bool:
@@ -212,23 +250,39 @@ def _bases_of(stores: Stores) -> Iterator[HubBases | None]:
         bases.close()
 
 
-def states(stores: Stores, rows: Iterable[ThreadSummary]) -> list[ThreadState]:
-    """How each thread stands to the server, asked of no network; the first state of the list that holds."""
+def states(stores: Stores, rows: Iterable[ThreadSummary], *, is_of_server: bool = False) -> list[ThreadState]:
+    """How each thread stands to the server, asked of no network; the first state of the list that holds.
+
+    `is_of_server`: the server named these threads; one that this machine does not have is `in_step` then.
+    """
     server = server_of(stores, is_needed=False)
     if not server:
         return [ThreadState(id=row.id, state="private" if row.is_private else "local") for row in rows]
+    wanted = list(rows)
     bases = HubBases(stores.paths.hub_bases(server))
     try:
-        known, notes = bases.all_known(), bases.notes()
+        if len(wanted) <= _FEW:
+            found = {row.id: known for row in wanted if (known := bases.known(row.id)) is not None}
+        else:
+            found = bases.all_known()
+        notes = bases.notes()
     finally:
         bases.close()
-    marks = ThreadMarks(stores.paths).marks()
-    found = []
-    for row in rows:
-        one, note = known.get(row.id), notes.get(row.id)
-        is_settled = one is not None and one.version > 0 and one.mark == marks.get(row.id)
-        found.append(_state(row, note, is_settled=is_settled))
-    return found
+    marks = ThreadMarks(stores.paths)
+    there = {row.id: marks.mark(row.id) for row in wanted} if len(wanted) <= _FEW else marks.marks()
+    return [
+        _state(
+            row,
+            notes.get(row.id),
+            is_settled=_is_settled(found.get(row.id), there.get(row.id))
+            or (is_of_server and not stores.threads.has(row.id)),
+        )
+        for row in wanted
+    ]
+
+
+def _is_settled(known: Known | None, mark: Mark | None) -> bool:
+    return known is not None and known.version > 0 and known.mark == mark
 
 
 def pending_count(stores: Stores) -> int:

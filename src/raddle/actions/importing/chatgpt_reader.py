@@ -167,7 +167,9 @@ class ChatGPTReader(RecordReader[Line]):
             return _START
         spot = self._spots.get(parent)
         if spot is None:
-            self._records.report("its parent is not known here")
+            self._records.report(
+                "it is its own parent" if parent == line.id else "its parent is not known here"
+            )
             return self._last
         return spot
 

@@ -195,7 +195,8 @@ class ClaudeCodeReader(RecordReader[Entry]):
         elif kind in _TURNS:
             self._identify(entry, is_turn=True)
             at = self._time(entry.timestamp)
-            if not (self._is_part or entry.is_sidechain or entry.raddle is not NOTHING):
+            is_added = entry.raddle is not NOTHING and bool(self._weaver.facts.created)
+            if not (self._is_part or entry.is_sidechain or is_added):
                 see(self._weaver.facts, entry, at or 0)
             self._weaver.turn(entry, line, at)
         else:

@@ -107,6 +107,8 @@ class Weaver:
         at = parse_time(message.ts)
         is_typed = message.role == "user" and message.kind == TURN and not message.is_sidechain
         spot = self.tangle.stand(message, at=at, is_typed=is_typed)
+        if is_typed:
+            type_title(self.facts, message.content)
         self.flow.put(message)
         self._see_calls(message.tool_calls, spot.strand, message.id, self.tangle.clock)
         self.tangle.remember(entry.uuid, spot)
@@ -229,7 +231,7 @@ class Weaver:
         if parent is None and is_typed:
             spot = tangle.root_spot()
         elif spot is None and isinstance(parent, str) and part is not None:
-            self._report("its parent is not known here")
+            self._report("it is its own parent" if parent == entry.uuid else "its parent is not known here")
         return tangle.strand_for(spot, typed_at=(-1 if at is None else at) if is_typed else None)
 
     def _side_strand(self, entry: Entry, spot: Spot | None) -> int:

@@ -116,6 +116,8 @@ class Weaver:
             return is_carried_mark(form)
         is_typed = message.role == USER and message.kind == TURN
         take_place(self.strand, message, is_typed=is_typed)
+        if is_typed:
+            type_title(self.facts, message.content)
         for call in message.tool_calls:
             if call.id:
                 keep_first(self._calls, call.id, call.tool_name, _CALLS)

@@ -12,9 +12,9 @@ import re
 from collections.abc import Callable, Iterator
 from itertools import islice
 
-from raddle.actions.importing.fitting import decoded
+from raddle.actions.importing.fitting import decoded, encode
 from raddle.actions.importing.gemini_cli_lines import Record, decode_record, fit_record
-from raddle.actions.importing.records import UNREADABLE
+from raddle.actions.importing.records import UNREADABLE, misfit
 from raddle.model.errors import BrokenFormat
 from raddle.model.tolerant_json import decode_tolerantly
 
@@ -220,7 +220,7 @@ def _tried(numbered: list[tuple[int, bytes]], told: int, report: Report) -> tupl
         if not isinstance(value, dict):
             return None, -1
         if told:
-            reasons = [*dict.fromkeys(repairs)] or ["fields of a type that is not known"]
+            reasons = [*dict.fromkeys(repairs)] or [misfit(decode_record, encode(value))]
             is_cut = whole is not data
             report(", ".join(["a message without its end"] if is_cut else reasons), told)
         return fit_record(value), -1

@@ -116,6 +116,7 @@ class Weaver:
             return True
         if message.role == USER and message.kind == TURN:
             self.memory.turn(key, message.parent_id or "")
+            type_title(self.facts, message.content)
         if message.content and message.role != TOOL:
             self.memory.hear(message.role, message.content)
         for call in message.tool_calls:

@@ -61,7 +61,7 @@ def pieces_of(line: Line, aside: Aside) -> list[Piece]:
     """The pieces of a message, the one that bears its name first; that one is empty where it says nothing yet."""
     about = line.info or About()
     if any(part.unreadable is not None for part in line.parts):
-        aside.repairs.append("a part that is no JSON")
+        aside.repairs.append("a part that is no JSON object")
     if about.mended or any(part.mended for part in line.parts):
         aside.repairs.append("JSON that is not quite that, and was mended")
     if about.role == USER:

@@ -73,7 +73,9 @@ class Weaver:
         """A message, told for the first time or again."""
         strand = self.tree.strand_of(line.session or self.tree.root)
         if line.info is None or line.info.unreadable is not None:
-            self._report("a message that is no JSON")  # it may be half written: the next reading has it whole
+            self._report(
+                "a message that is no JSON object"
+            )  # it may be half written: the next reading has it whole
             return
         if not strand.is_side and self._take_back(line, strand):
             return

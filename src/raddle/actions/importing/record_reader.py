@@ -20,6 +20,14 @@ _KIND = re.compile(r"[a-z]+(?:[-_][a-z]+)*\Z")
 """How a kind is spelt. What is spelt otherwise may be anything, a secret too, and is not repeated."""
 
 
+def strange(what: str, kind: str) -> str:
+    """What to say of a `what` (a line, a record) of a kind that is not known."""
+    if not kind:
+        return f"a {what} that says no kind"
+    named = repr(kind) if _KIND.match(kind) else "one whose name is no plain word"
+    return f"a kind of {what} that is not known: {named}"
+
+
 class RecordReader(ABC, Generic[T]):
     """The base of a `Reader`: whoever extends it says in `_read` what becomes of a record. Arguments: see `Records`."""
 
@@ -55,5 +63,4 @@ class RecordReader(ABC, Generic[T]):
         """Report, once, a kind of `what` (a line, a record) that is not known."""
         if kind not in self._strange:
             self._strange.add(kind)
-            named = repr(kind) if _KIND.match(kind) else "one whose name is no plain word"
-            self._records.report(f"a kind of {what} that is not known: {named}")
+            self._records.report(strange(what, kind))

@@ -8,6 +8,7 @@ and the reader is told line and reason.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
@@ -18,7 +19,7 @@ from msgspec import Struct
 from raddle.actions.importing.importer import MAX_LINE_BYTES, Problem
 from raddle.actions.importing.json_values import TOKEN
 from raddle.model.errors import BrokenFormat
-from raddle.model.tolerant_json import decode_tolerantly
+from raddle.model.tolerant_json import NOT_UTF8, decode_tolerantly
 
 T = TypeVar("T")
 
@@ -28,6 +29,9 @@ UNREADABLE = (msgspec.DecodeError, RecursionError)
 MAX_PROBLEMS = 200
 """Problems of one file that are told one by one; more of them say nothing more."""
 
+MISFIT = "fields of a type that is not known"
+_PLACE = re.compile(r"`\$\.([\w.\[\]]+)`\Z")
+_BOM = b"\xef\xbb\xbf"
 _SCANS = 8
 
 
@@ -64,6 +68,8 @@ class Records(Generic[T]):
         self._shape = shape
         self._longest = longest
         self._open: _OpenObject | None = None
+        self._seen = b""
+        """The line being read, as it stands in the file; empty where it is of several."""
 
     @property
     def is_between_records(self) -> bool:
@@ -75,6 +81,7 @@ class Records(Generic[T]):
         decode = self._decode
         for line in lines:
             self.line += 1
+            self._seen = line
             if self._open is not None:
                 yield from self._read_on(line)
                 continue
@@ -93,22 +100,53 @@ class Records(Generic[T]):
         self._give_up()
         if not tail.strip():
             return
+        self._seen = tail
         try:
             yield self._decode(tail), tail
         except UNREADABLE:
-            records = self._fitted(tail, [], self.line + 1)
-            if not records:
-                self.report("the last line is not finished", line=self.line + 1)
-            yield from ((record, tail) for record in records)
+            yield from self._damaged_tail(tail)
+
+    def _damaged_tail(self, tail: bytes) -> Iterator[tuple[T, bytes]]:
+        number = self.line + 1
+        records = self._fitted(tail, [], number)
+        yield from ((record, tail) for record in records)
+        if records:
+            return
+        pieces = list(self._between_returns(tail))
+        if pieces:
+            self.report("lines that end in a carriage return alone", line=number)
+        elif _is_json(tail):
+            self.report("not a record", line=number)
+        else:
+            self.report("the last line is not finished", line=number)
+        yield from pieces
+
+    def _between_returns(self, tail: bytes) -> Iterator[tuple[T, bytes]]:
+        """The records of lines that end as those of the first Macintosh did. In JSON itself no such end stands."""
+        for piece in tail.split(b"\r") if b"\r" in tail.strip() else ():
+            with contextlib.suppress(*UNREADABLE):
+                yield self._decode(piece), piece
 
     def report(self, reason: str, *, line: int = 0) -> None:
         """Tell that something is wrong with `line` (0: the one being read)."""
+        if not line or line == self.line:
+            reason = self._located(reason)
         if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(Problem(line=line or self.line, reason=reason))
         elif len(self.problems) == MAX_PROBLEMS:
             self.problems.append(
                 Problem(line=line or self.line, reason="… and more that are not told one by one")
             )
+
+    def _located(self, reason: str) -> str:
+        """The same with the place in the line that is read: whoever repaired a part of it does not know that."""
+        if NOT_UTF8 not in reason:
+            return reason
+        try:
+            self._seen.decode()
+        except UnicodeDecodeError as error:
+            return reason.replace(NOT_UTF8, f"{NOT_UTF8} at offset {error.start}")
+        return reason
 
     def _damaged(self, line: bytes) -> Iterator[tuple[T, bytes]]:
         """What a line holds that is not exactly one JSON record."""
@@ -146,7 +184,7 @@ class Records(Generic[T]):
             return []
         records = self._fit(value)
         if records:
-            told = [*reasons, *dict.fromkeys(repairs)] or ["fields of a type that is not known"]
+            told = [*reasons, *dict.fromkeys(repairs)] or [misfit(self._decode, piece)]
             self.report(", ".join(told), line=number)
         return records
 
@@ -192,7 +230,7 @@ class Records(Generic[T]):
             if opened.size > self._longest:
                 self._give_up()
             return
-        self._open = None
+        self._open, self._seen = None, b""
         whole = opened.whole()
         records = self._fitted(whole, ["a JSON object over several lines"], opened.line)
         if not records:
@@ -203,6 +241,28 @@ class Records(Generic[T]):
         if self._open is not None:
             self.report("a torn record", line=self._open.line)
             self._open = None
+
+
+def misfit(decode: Callable[[bytes], object], data: bytes) -> str:
+    """Why the strict `decode` refuses what is JSON, and a record: the field, by its names alone."""
+    if data.startswith(_BOM):
+        return "a byte order mark before it"
+    try:
+        decode(data)
+    except msgspec.ValidationError as error:
+        place = _PLACE.search(str(error))
+        return f"{MISFIT}: {place.group(1)}" if place is not None else MISFIT
+    except UNREADABLE:
+        return "JSON that is not quite that, and was mended"
+    return MISFIT
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        msgspec.json.decode(data)
+    except UNREADABLE:
+        return False
+    return True
 
 
 class _OpenObject:

@@ -116,6 +116,7 @@ def run_import(plan: Plan, ledger: Ledger, desk: Desk, progress: Progress) -> Im
         run.join(others)
     finally:
         run.settle()
+    run.report.agents = dict(sorted(run.report.agents.items()))
     return run.report
 
 

@@ -174,20 +174,48 @@ class Recorder:
             self._owes_privacy = False
             return ""
         try:
-            written = self._save(steps)
+            added = self._save_in_order(steps)
         except RaddleError as error:
             if step.begins is None and step.answers <= 0:
                 self._going_on = still  # an answer that could not be saved comes in no longer
             if not self._keeps_unsaved:
                 raise
             self._going_on = still
-            self._waiting, self.state, self.trouble = steps, step.state, error
+            self._waiting, self.state, self.trouble = [*self._waiting, step], step.state, error
             self._owes_privacy = False
             return ""
-        self._waiting, self.state, self.trouble, self._going_on = [], step.state, None, still
-        self._exists, self._is_opened, self._owes_privacy = True, True, False
-        self._position, self._mine = written.position, written.mine
-        return written.message_id if step.speaks else ""
+        self.state, self.trouble, self._going_on = step.state, None, still
+        self._owes_privacy = False
+        return added if step.speaks else ""
+
+    def _save_in_order(self, steps: list[Step]) -> str:
+        """Save them, the first alone: where there is room for some, those are saved; the id of their last message.
+
+        RaddleError where there is not for all; then those that wait are the others.
+        """
+        if any(step.is_private for step in steps):
+            steps = [msgspec.structs.replace(steps[0], is_private=True), *steps[1:]]
+        added, count, fits_at_once = "", self._fewest(steps), True
+        while steps:
+            try:
+                written = self._save(steps[:count])
+            except RaddleError:
+                if count == self._fewest(steps):
+                    raise
+                count, fits_at_once = self._fewest(steps), False
+                continue
+            steps, added = steps[count:], written.message_id or added
+            count = len(steps) if fits_at_once else 1
+            self._waiting = steps[:-1]
+            self._exists = self._is_opened = True
+            self._position, self._mine = written.position, written.mine
+        return added
+
+    def _fewest(self, steps: Sequence[Step]) -> int:
+        """How many of them have to be saved together: a new thread begins with somebody's words."""
+        if self._exists:
+            return 1
+        return next(number for number, step in enumerate(steps, 1) if step.speaks)
 
     def _save(self, steps: Sequence[Step]) -> _Written:
         whole = [self._with_body_kept(step) for step in steps]

@@ -13,7 +13,7 @@ from typing import Any
 
 from raddle.actions.exporting.native_gemini_cli import answer_line, prompt_line, response_part
 from raddle.actions.resuming.session import Header, Move, as_line
-from raddle.actions.resuming.told import Turn
+from raddle.actions.resuming.told import Call, Turn
 from raddle.model.clock import format_time
 from raddle.model.ids import derived_id
 from raddle.model.threads.carried import FIELD, copied_form
@@ -65,6 +65,11 @@ def argv(session_id: str) -> tuple[str, ...]:
     return ("gemini", "--resume", session_id)
 
 
+def stubs(turn: Turn) -> list[bytes]:
+    """A line for each call that nothing answered: the program itself sends such calls as they are."""
+    return [as_line(_stub(turn.message, call)) for call in turn.calls if call.result.message is None]
+
+
 def project_hash(workspace: str) -> str:
     """What a session calls its project."""
     return hashlib.sha256(workspace.encode(errors="replace")).hexdigest()
@@ -87,16 +92,17 @@ def _lines(turn: Turn) -> Iterator[dict[str, Any]]:
         result = call.result
         named = [f"[a picture: {one.name or one.media_type}]" for one in result.pictures]
         text = "\n".join(filter(None, (result.text, *named)))
-        part = response_part(call.id, call.name, text, is_error=result.is_error)
         if result.message is None:
-            stub = changed(message, id=derived_id("gemini-cli", "no result", message.id, call.id))
-            yield prompt_line(stub, [part])
+            yield _stub(message, call)
         else:
-            yield prompt_line(result.message, [part]) | {FIELD: _carried(result.message)}
+            part = response_part(call.id, call.name, text, is_error=result.is_error)
+            line = prompt_line(result.message, [part])
+            yield line | {FIELD: copied_form(result.message, is_said=False)}
 
 
-def _carried(message: Message) -> dict[str, Any]:
-    return copied_form(message, is_said=False)
+def _stub(message: Message, call: Call) -> dict[str, Any]:
+    stub = changed(message, id=derived_id("gemini-cli", "no result", message.id, call.id))
+    return prompt_line(stub, [response_part(call.id, call.name, call.result.text, is_error=True)])
 
 
 def _stamp(at: int) -> str:

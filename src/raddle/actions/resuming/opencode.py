@@ -88,6 +88,25 @@ def own_session(lines: Iterable[bytes], session_id: str, to_session: str) -> Own
     return OwnSession(header, [rename.message(record) for record in ordered])
 
 
+def last_prompt(messages: Sequence[dict[str, Any]]) -> int:
+    """Where the last message of a person stands; -1: nowhere."""
+    places = [at for at, message in enumerate(messages) if message["info"].get("role") == "user"]
+    return places[-1] if places else -1
+
+
+def model_of(message: dict[str, Any]) -> str:
+    """The model that a person's message names, as `provider/model`; empty where it names none."""
+    model = message["info"].get("model")
+    return f"{model.get('providerID')}/{model.get('modelID')}" if isinstance(model, dict) else ""
+
+
+def with_model(messages: list[dict[str, Any]], at: int, model: str) -> list[dict[str, Any]]:
+    """The same messages; the one at that place names this model."""
+    provider, _, name = (model or _MODEL).partition("/")
+    info = messages[at]["info"] | {"model": {"providerID": provider, "modelID": name}}
+    return [*messages[:at], {**messages[at], "info": info}, *messages[at + 1 :]]
+
+
 _HEADER_FIELDS = frozenset(("title", "version", "time", "agent", "model", "cost", "tokens", "summary"))
 
 

@@ -32,6 +32,7 @@ FORMS: dict[str, ResumedForm] = {
         move_line=gemini_cli.move_line,
         folder_in=gemini_cli.folder_in,
         argv=gemini_cli.argv,
+        stubs=gemini_cli.stubs,
     ),
 }
 

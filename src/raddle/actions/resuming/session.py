@@ -66,7 +66,8 @@ MoveLine = Callable[[bytes, Move], bytes]
 class ResumedForm(Struct, frozen=True, kw_only=True):
     """One agent: how a session is written for it, how its own lines are moved, and what is run to go on with it.
 
-    `folder_in`: the folder that a line tells. `argv`: by the session's id.
+    `folder_in`: the folder that a line tells. `argv`: by the session's id. `stubs`: lines behind the session's own that
+    answer those calls of the last turn that nothing answered; None where the program sees to all such calls itself.
     """
 
     agent: str
@@ -75,6 +76,7 @@ class ResumedForm(Struct, frozen=True, kw_only=True):
     move_line: MoveLine
     folder_in: Callable[[bytes], str]
     argv: Callable[[str], tuple[str, ...]]
+    stubs: Callable[[Turn], list[bytes]] | None = None
 
 
 _decode_object = msgspec.json.Decoder(dict[str, Raw]).decode

@@ -82,6 +82,11 @@ class Turn(Struct, frozen=True, kw_only=True):
     calls: tuple[Call, ...] = ()
     pictures: tuple[Picture, ...] = ()
 
+    @property
+    def is_answered(self) -> bool:
+        """Has every call of it a result that was recorded?"""
+        return all(call.result.message is not None for call in self.calls)
+
 
 class Told(Struct, frozen=True, kw_only=True):
     """A path, ready to be laid down. `messages`: how many of the thread's are told; `unseen`: pictures and files that

@@ -50,7 +50,16 @@ class Pending(NamedTuple):
 def pull(place: Place, thread_id: str) -> bool:
     """Take in what the hub has since the base; was anything new here?"""
     known = place.bases.known(thread_id) or Known(0, "")
-    version, epoch, has_news = known.version, known.hub_epoch, False
+    return _pull_from(place, thread_id, known.version, known.hub_epoch)
+
+
+def pull_anew(place: Place, thread_id: str) -> bool:
+    """Take in all that the hub has, whatever the base says: the thread's files are gone here. Was anything new?"""
+    return _pull_from(place, thread_id, 0, "")
+
+
+def _pull_from(place: Place, thread_id: str, version: int, epoch: str) -> bool:
+    has_news = False
     while True:
         answer = place.remote.since(thread_id, version, epoch)
         has_news = take_in(place, thread_id, answer) or has_news

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
-from raddle.actions.sync.one_thread import Place, pull, push
+from raddle.actions.sync.one_thread import Place, pending_of, pull, pull_anew, push
 from raddle.actions.sync.ports import Known, Mark, Note
 from raddle.actions.sync.sources import send_sources, unsent
 from raddle.model.clock import Clock
@@ -61,6 +61,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Threads that are deleted here and not yet there."""
     threads_here: int = 0
     threads_there: int = 0
+    missing: frozenset[str] = frozenset()
+    """Threads among `pulls` that were here and whose files are gone, though nobody purged them: taken in anew."""
 
     @property
     def is_alarming(self) -> bool:
@@ -74,7 +76,9 @@ class Done(Struct, frozen=True, kw_only=True):
     """What a sync came to. `trouble`: thread -> why it is not in step."""
 
     pulled: int = 0
-    """Threads that others had news of."""
+    """Threads that others had news of, and those that were missing here."""
+    brought_back: int = 0
+    """Of these, threads that were missing here."""
     pushed: int = 0
     """Threads of which something was sent."""
     sources: int = 0
@@ -107,17 +111,26 @@ def make_plan(
     feed = _whole_feed(place)
     known = place.bases.all_known()
     notes = place.bases.notes()
-    resting = set() if anyway else {name for name, note in notes.items() if _rests(note, clock())}
     marks = place.marks.marks()
+    # A hub that was put back to a backup may have lost what it was known to hold, and tells of that by nothing else.
+    lost = {name for name, one in known.items() if one.version and one.hub_epoch != feed.hub_epoch}
+    resting = {
+        name
+        for name, note in notes.items()
+        if (note.code == Purged.code and name not in lost) or not (anyway or not _rests(note, clock()))
+    }
     news = [
         each
         for each in feed.changes
-        if each.thread_id not in purged and _is_news(each, known.get(each.thread_id), feed.hub_epoch)
+        if each.thread_id not in purged
+        and (each.kind != GONE or each.thread_id in marks)
+        and _is_news(each, known.get(each.thread_id), feed.hub_epoch)
     ]
     named = {change.thread_id for change in news}
-    # A hub that was put back to a backup may have lost what it was known to hold, and tells of that by nothing else.
-    lost = [name for name, one in known.items() if one.version and one.hub_epoch != feed.hub_epoch]
-    again = [Change(thread_id=name, version=0) for name in sorted({*notes, *lost} - named - purged)]
+    missing = (
+        {name for name, one in known.items() if one.version and not one.is_private} - marks.keys() - purged
+    )
+    again = [Change(thread_id=name, version=0) for name in sorted({*notes, *lost, *missing} - named - purged)]
     pulls = [change for change in (*news, *again) if change.thread_id not in resting]
     unsettled = [name for name, mark in marks.items() if _is_unsettled(mark, known.get(name))]
     return Plan(
@@ -133,7 +146,13 @@ def make_plan(
         deletes_there=sum(1 for name in unsettled if _is_there(known.get(name)) and is_deleted(name)),
         threads_here=len(marks),
         threads_there=sum(1 for one in known.values() if _is_there(one)),
+        missing=frozenset(missing.intersection(change.thread_id for change in pulls)),
     )
+
+
+def to_send(place: Place, plan: Plan) -> list[str]:
+    """Those threads of `plan.pushes` of which the hub lacks something that may leave; each of them is looked into."""
+    return [name for name in plan.pushes if not pending_of(place, name).delta.is_empty]
 
 
 def _whole_feed(place: Place) -> Changes:
@@ -200,7 +219,7 @@ def carry_out(
     pulls = [change.thread_id for change in plan.pulls]
     pushes = _in_turn(plan.pushes, pulls)
     bar = _Bar(len(pulls) + len(pushes), progress)
-    pulled = sum(bar.count(each(lambda name: bool(work.try_one(name, pull)), pulls)))
+    pulled = sum(bar.count(each(lambda name: bool(work.take(name, is_missing=name in plan.missing)), pulls)))
     place.bases.set_cursor(plan.cursor)  # what could not be pulled has its note
     pushed = sum(bar.count(each(lambda name: bool(work.try_one(name, push)), pushes)))
     waiting = {name: digest for name, digest in unsent(place).items() if name not in plan.waiting}
@@ -208,7 +227,12 @@ def carry_out(
     told = sum(bar.count(each(lambda name: work.try_sources(name, waiting[name]), list(waiting))))
     place.bases.succeeded(clock())
     return Done(
-        pulled=pulled, pushed=pushed, sources=told, trouble=work.trouble, source_trouble=work.source_trouble
+        pulled=pulled,
+        brought_back=len(work.brought_back),
+        pushed=pushed,
+        sources=told,
+        trouble=work.trouble,
+        source_trouble=work.source_trouble,
     )
 
 
@@ -243,8 +267,16 @@ class _Work:
         self._notes = place.bases.notes()
         self.trouble: dict[str, Note] = {}
         self.source_trouble: dict[str, str] = {}
+        self.brought_back: list[str] = []
         self._is_shaky = False
         """Did the hub fail at the thread before? One may be more than it can take; two are the network."""
+
+    def take(self, thread_id: str, *, is_missing: bool) -> int:
+        """Pull one thread; was anything new here?"""
+        has_news = self.try_one(thread_id, pull_anew if is_missing else pull)
+        if is_missing and has_news:
+            self.brought_back.append(thread_id)
+        return has_news
 
     def try_one(self, thread_id: str, step: Callable[[Place, str], int]) -> int:
         """What `step` answers; 0 where it failed for this thread alone."""
@@ -261,6 +293,11 @@ class _Work:
             self._is_shaky = True
             return 0
         except (UserError, ConflictError, FormatError, StorageError) as error:
+            if isinstance(error, Purged) and self._place.marks.mark(thread_id) is None:
+                self._place.bases.forget(
+                    thread_id
+                )  # it is erased there, and not here: there is nothing to tell
+                return 0
             self._note(thread_id, error)
             return 0
         self._is_shaky = False

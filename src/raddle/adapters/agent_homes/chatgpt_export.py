@@ -41,6 +41,11 @@ def is_export(path: str, head: bytes) -> bool:
         return _OTHERS.search(head) is not None  # a download that was cut: to be told, not passed over
 
 
+def check_readable(path: str) -> None:
+    """SourceError where nobody can say what is in the zip."""
+    entries_of(path)
+
+
 def open_collection(path: str) -> ChatGPTExport:
     """The export at `path`; nothing of it is read yet."""
     return ChatGPTExport(path)

@@ -7,12 +7,14 @@ for a file with a curious path.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from importlib import import_module
+from pathlib import Path
 
 from raddle.actions.importing.collection import SEPARATOR, Collection, Member, Stat
 from raddle.actions.importing.run_plan import FileProblem, SourceEntry, SourceFile
 from raddle.actions.importing.source_reading import OpenSource, SourceError
-from raddle.adapters.agent_homes.source_bytes import first_bytes, open_file
+from raddle.adapters.agent_homes.source_bytes import COMPRESSED, first_bytes, open_file
 
 _ROOM = "raddle.adapters.agent_homes"
 _OPENERS = {"chatgpt": f"{_ROOM}.chatgpt_export", "opencode": f"{_ROOM}.opencode_store"}
@@ -31,6 +33,27 @@ def is_collection(agent: str, path: str) -> bool:
         return False
     recognises: Callable[[str, bytes], bool] = import_module(_OPENERS[agent]).is_export
     return recognises(path, first_bytes(path, _HEAD_BYTES))
+
+
+def why_nothing(path: Path, suffixes: AbstractSet[str]) -> FileProblem:
+    """Why nothing was found at a path that is there. `suffixes`: how the names of sessions' own files end."""
+    reason = "no session of an agent that is known was found here"
+    ends = tuple(sorted({*suffixes, *COLLECTION_SUFFIXES, COMPRESSED}))
+    if not path.is_dir() and not path.name.endswith(ends):
+        reason += f": the name of one ends in {', '.join(ends)}"
+    return _trouble_at(str(path)) or FileProblem(path=str(path), reason=reason)
+
+
+def _trouble_at(path: str) -> FileProblem | None:
+    """What keeps anybody from saying whose a file is whose name only a collection has; None where nothing does."""
+    for agent, suffixes in _SUFFIXES.items():
+        if path.endswith(tuple(suffix for suffix in suffixes if suffix in COLLECTION_SUFFIXES)):
+            check: Callable[[str], None] = import_module(_OPENERS[agent]).check_readable
+            try:
+                check(path)
+            except SourceError as error:
+                return error.problem_of(path)
+    return None
 
 
 def folder_at(agent: str, path: str) -> str:

@@ -18,7 +18,13 @@ from msgspec.structs import replace
 from raddle.actions.importing.importer import Home, Place, SourceName
 from raddle.actions.importing.run_plan import FileProblem, SourceEntry, SourceFile
 from raddle.actions.importing.source_reading import SourceError
-from raddle.adapters.agent_homes.collections import COLLECTION_SUFFIXES, Listing, folder_at, is_collection
+from raddle.adapters.agent_homes.collections import (
+    COLLECTION_SUFFIXES,
+    Listing,
+    folder_at,
+    is_collection,
+    why_nothing,
+)
 from raddle.adapters.agent_homes.source_bytes import COMPRESSED, first_bytes, first_lines, source_error
 from raddle.adapters.agent_homes.walking import Entry, Walk, problem_of
 from raddle.model.errors import NotFound, StorageError
@@ -191,7 +197,7 @@ class Discovery:
                 count += 1
                 yield found
         if not count:
-            yield FileProblem(path=str(root), reason="no session of an agent that is known was found here")
+            yield why_nothing(root, {suffix for agent in agents for suffix in agent.home.suffixes})
 
     def _named(self, root: Path, path: str, agents: Iterable[Agent]) -> Iterator[Entry | FileProblem]:
         try:

@@ -17,8 +17,11 @@ from raddle.actions.importing.source_reading import SourceError
 from raddle.adapters.agent_homes.opencode_database import DatabaseRows
 from raddle.adapters.agent_homes.opencode_folder import FolderRows
 from raddle.adapters.agent_homes.opencode_rows import OpenRows
-from raddle.adapters.agent_homes.read_only_sqlite import is_sqlite
+from raddle.adapters.agent_homes.read_only_sqlite import ReadOnlyDatabase, is_sqlite
 from raddle.adapters.agent_homes.source_bytes import source_error
+
+_OWN_NAME = "opencode"
+"""How the name of a database begins that OpenCode made."""
 
 
 def open_collection(path: str) -> Collection:
@@ -44,8 +47,14 @@ def is_export(path: str, head: bytes) -> bool:
     try:
         DatabaseRows(path).close()
     except SourceError:
-        return False
+        return Path(path).name.startswith(_OWN_NAME)  # what is wrong with it is told when it is listed
     return True
+
+
+def check_readable(path: str) -> None:
+    """SourceError where nobody can say what is in the database."""
+    with ReadOnlyDatabase(path) as database:
+        database.columns("session")
 
 
 class Database:

@@ -33,10 +33,10 @@ Environment = Callable[[str], str | None]
 
 
 class Present(NamedTuple):
-    """A session that is there. `workspace`: the folder in which its agent finds it; None: in any."""
+    """A session that is there. `workspace`: the folder that it is known to belong to, as far as its place tells."""
 
     path: Path
-    workspace: str | None = None
+    workspace: str = ""
 
 
 class Places(Protocol):
@@ -45,11 +45,15 @@ class Places(Protocol):
     def find(self, session_id: str) -> Present | None:
         """The session of that id, wherever the agent has it."""
 
-    def place(self, session_id: str, workspace: str, began: int) -> Path:
-        """Where a new one of that workspace belongs; its folder is made. `began`: microseconds."""
+    def is_found_from(self, path: Path, workspace: str) -> bool:
+        """Does the agent find the session at `path` when it is started in that folder?"""
 
-    def beside(self, main: Path, name: str) -> Path:
-        """Where another file of the session at `main` belongs, which is called `name` beside it."""
+    def place(self, session_id: str, workspace: str, began: int, name: str = "") -> Path:
+        """Where a new one of that workspace belongs; its folder is made. `began`: microseconds; `name`: what its file
+        was called elsewhere."""
+
+    def beside(self, main: Path, name: str) -> Path | None:
+        """Where another file of the session at `main` belongs, which is called `name` beside it; None: nowhere."""
 
 
 def home_folder(home: Home, environment: Environment, user_home: Path) -> Path:
@@ -73,18 +77,26 @@ class ClaudeCodePlaces:
     def find(self, session_id: str) -> Present | None:
         """A file of that name in any project's folder."""
         found = sorted(self._projects.glob(f"*/{_plain(session_id)}.jsonl"))
-        return Present(found[0], found[0].parent.name) if found else None
+        return Present(found[0]) if found else None
 
-    def place(self, session_id: str, workspace: str, began: int) -> Path:
+    def is_found_from(self, path: Path, workspace: str) -> bool:
+        """In the folder of that path alone."""
+        return path.parent.name == project_name(workspace)
+
+    def place(self, session_id: str, workspace: str, began: int, name: str = "") -> Path:
         """In the folder of that path."""
         folder = self._projects / project_name(workspace)
         make_folder(folder)
         return folder / f"{session_id}.jsonl"
 
-    def beside(self, main: Path, name: str) -> Path:
-        """In the folder that is named for the session."""
+    def beside(self, main: Path, name: str) -> Path | None:
+        """A sub-agent's file, in the folder that is named for the session."""
         _, _, inside = name.partition("/")
-        return main.with_suffix("") / (inside or name)
+        if not inside:
+            return None
+        path = main.with_suffix("") / inside
+        make_folder(path.parent)
+        return path
 
 
 def project_name(workspace: str) -> str:
@@ -107,12 +119,19 @@ class CodexPlaces:
                     return Present(found[0])
         return None
 
-    def place(self, session_id: str, workspace: str, began: int) -> Path:
+    def is_found_from(self, path: Path, workspace: str) -> bool:
+        """From any folder, but not in the archive."""
+        return path.is_relative_to(self._home / "sessions") and path.suffix != _COMPRESSED
+
+    def place(self, session_id: str, workspace: str, began: int, name: str = "") -> Path:
         """In the folder of its day."""
+        name = name.removesuffix(_COMPRESSED)
+        if _ROLLOUT.match(name) and name.endswith(f"-{session_id}.jsonl"):
+            return self._dated(name)
         stamp = format_time(began)[:19].replace(":", "-")
         return self._dated(f"rollout-{stamp}-{session_id}.jsonl")
 
-    def beside(self, main: Path, name: str) -> Path:
+    def beside(self, main: Path, name: str) -> Path | None:
         """Another rollout, in the folder of its own day."""
         return self._dated(Path(name).name.removesuffix(_COMPRESSED))
 
@@ -124,7 +143,7 @@ class CodexPlaces:
 
 
 class GeminiCliPlaces:
-    """`tmp`: a folder for each project, which `.project_root` says the path of; in older versions named for its hash."""
+    """`tmp`: a folder for each project, which `.project_root` says the path of; older ones are named for its hash."""
 
     def __init__(self, home: Path) -> None:
         self._tmp = home
@@ -138,15 +157,26 @@ class GeminiCliPlaces:
                     return Present(path, _text_of(path.parent.parent / PROJECT_ROOT))
         return None
 
-    def place(self, session_id: str, workspace: str, began: int) -> Path:
+    def is_found_from(self, path: Path, workspace: str) -> bool:
+        """From the project's own folder."""
+        project = path.parent.parent
+        return _text_of(project / PROJECT_ROOT) == workspace or project.name == project_hash(workspace)
+
+    def place(self, session_id: str, workspace: str, began: int, name: str = "") -> Path:
         """In the project's folder."""
         chats = self._project(workspace) / "chats"
         make_folder(chats)
+        ending = f"-{session_id[:8]}{'.json' if name.endswith('.json') else '.jsonl'}"
+        if name.startswith("session-") and name.endswith(ending):
+            return chats / name
         stamp = format_time(began)[:16].replace(":", "-")
-        return chats / f"session-{stamp}-{session_id[:8]}.jsonl"
+        return chats / f"session-{stamp}{ending}"
 
-    def beside(self, main: Path, name: str) -> Path:
-        """A sub-agent's file, below the session's folder."""
+    def beside(self, main: Path, name: str) -> Path | None:
+        """A sub-agent's file, below the session's folder. What lies beside the session are others of the same id, of
+        which the program would take one that says less."""
+        if "/" not in name:
+            return None
         path = main.parent / name
         make_folder(path.parent)
         return path
@@ -196,19 +226,20 @@ class OpenCodeSession(Struct, frozen=True, kw_only=True):
 
 
 def opencode_session(database: Path, session_id: str) -> OpenCodeSession | None:
-    """A session as the database has it; None where it has none. SourceError where that cannot be told."""
+    """A session as the database has it; None where it has none. SourceError where the database cannot be read."""
     if not database.exists():
         return None
     rows = DatabaseRows(str(database))
     try:
-        headers = [header for header in rows.tree(session_id) if header.session == session_id]
-        if not headers:
-            return None
         messages = tuple(row.message for row in rows.messages(session_id))
+        try:
+            header = rows.tree(session_id)[0]
+        except SourceError:
+            return None
         rows.check()
     finally:
         rows.close()
-    return OpenCodeSession(directory=str(headers[0].fields.get("directory") or ""), messages=messages)
+    return OpenCodeSession(directory=str(header.fields.get("directory") or ""), messages=messages)
 
 
 PLACES: dict[str, Callable[[Path], Places]] = {
@@ -216,21 +247,6 @@ PLACES: dict[str, Callable[[Path], Places]] = {
     "codex": CodexPlaces,
     "gemini": GeminiCliPlaces,
 }
-
-__all__ = [
-    "PLACES",
-    "ClaudeCodePlaces",
-    "CodexPlaces",
-    "GeminiCliPlaces",
-    "OpenCodeSession",
-    "Places",
-    "Present",
-    "SourceError",
-    "home_folder",
-    "opencode_session",
-    "project_name",
-    "same_start",
-]
 
 
 def same_start(path: Path, chunks: Iterator[bytes]) -> tuple[bool, bool]:

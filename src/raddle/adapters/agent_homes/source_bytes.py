@@ -136,14 +136,14 @@ class CompressedBytes(SourceBytes):
         self, start: int, first: int, keep: KeepBytes, *, end: int | None = None
     ) -> Iterator[Lines | TooLong | Tail | Broken]:
         """The same; where its compressed bytes are damaged, up to there, and then that."""
-        following = first
+        self._damage, following = "", first
         for batch in super().read(start, first, keep, end=end):
             if isinstance(batch, Lines):
                 following = batch.first + len(batch.lines)
             elif isinstance(batch, TooLong):
                 following = batch.number + 1
             yield batch
-        if self._damage:
+        if self._damage and end is None:
             reason = f"its compressed bytes are damaged ({self._damage}): what stands from here on is lost"
             yield Broken(following, reason)
 

@@ -7,10 +7,10 @@ in which it meets damage. Here neither costs a record: every byte before the dam
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import zstandard
     from typing_extensions import Buffer
 
 _HEADER_BYTES = 18
@@ -31,11 +31,8 @@ class Unpacked(io.RawIOBase):
         import zstandard  # most homes hold nothing that is compressed  # noqa: PLC0415
 
         self._damaged = zstandard.ZstdError
-        self._anew: Callable[[], IO[bytes]] = lambda: zstandard.ZstdDecompressor().stream_reader(
-            file, read_across_frames=True, closefd=False
-        )
         self._file = file
-        self._stream = self._anew()
+        self._stream = _stream_of(file)
         self._given = 0
         self._most = 0
         """So much is asked for at once where there is damage ahead; 0 where none was met."""
@@ -73,10 +70,16 @@ class Unpacked(io.RawIOBase):
             return
         self._most = 1 if size <= _FINE else _FINE
         self._file.seek(0)
-        self._stream = self._anew()
+        self._stream = _stream_of(self._file)
         left = self._given
         while left and (passed := self._stream.read(min(left, 1 << 16))):
             left -= len(passed)
+
+
+def _stream_of(file: IO[bytes]) -> zstandard.ZstdDecompressionReader:
+    import zstandard  # noqa: PLC0415
+
+    return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True, closefd=False)
 
 
 def _is_complete(file: IO[bytes]) -> bool:

@@ -328,7 +328,8 @@ def _lost(files: Files, thread: Thread) -> Iterator[Finding]:
     if tops:
         names = ", ".join(message.id for message in tops[:5]) + (", …" if len(tops) > 5 else "")
         count = len(thread.tree.lost())
-        what = f"{count} messages have no place in the tree (no parent, a circle, an id twice): {names}"
+        who = "1 message has" if count == 1 else f"{count} messages have"
+        what = f"{who} no place in the tree (no parent, a circle, an id twice): {names}"
         yield Finding(path=str(files.json), what=what)
 
 

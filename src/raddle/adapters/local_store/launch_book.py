@@ -49,8 +49,7 @@ class LaunchBook:
             file = GrowingFile(folder / _NAME)
             try:
                 page = _Page(file)
-                page.put(_Line(launch=launch))
-                file.sync()
+                page.put(_Line(launch=launch), waits=True)
                 yield page
             finally:
                 file.close()
@@ -108,10 +107,10 @@ class _Page:
         self._file = file
         self._synced = time.monotonic()
 
-    def put(self, line: _Line) -> None:
-        self._file.write(msgspec.json.encode(line) + b"\n")
-        if time.monotonic() - self._synced > _SYNC_SECONDS:
-            self._file.sync()
+    def put(self, line: _Line, *, waits: bool = False) -> None:
+        waits = waits or time.monotonic() - self._synced > _SYNC_SECONDS
+        self._file.write(msgspec.json.encode(line) + b"\n", waits=waits)
+        if waits:
             self._synced = time.monotonic()
 
     def keep(self, piece: Piece) -> None:
@@ -124,8 +123,7 @@ class _Page:
 
     def taken(self, job_id: str) -> None:
         """Who works on it calls it so; on the disk before anything else happens."""
-        self.put(_Line(taken=job_id))
-        self._file.sync()
+        self.put(_Line(taken=job_id), waits=True)
 
 
 def _read(file: Path) -> Left | None:

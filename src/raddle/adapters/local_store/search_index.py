@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 from raddle.adapters.file_systems import is_on_network
 from raddle.adapters.local_store.search_book import Book
 from raddle.adapters.local_store.search_database import Database, IndexBusy
-from raddle.adapters.local_store.search_sweep import FileFacts, Sweep
+from raddle.adapters.local_store.search_sweep import FileFacts, Sweep, is_other
 from raddle.adapters.local_store.search_upkeep import LoadThread, Upkeep, remove_by_id
 from raddle.adapters.local_store.search_writer import (
     ARCHIVED,
@@ -181,6 +181,14 @@ class SearchIndex:
     def file_stamp(self, thread_id: str) -> FileFacts:
         """What the thread's files look like now, for `Bulk.note_files`: to be asked before they are read."""
         return () if self._sweep is None else self._sweep.stamp(thread_id)
+
+    def is_behind(self, thread_id: str) -> bool:
+        """Has somebody written to the thread's files since the index saw them? A search looks at them first."""
+        if self._sweep is None:
+            return False
+        with self._lock, self._database.reading():
+            noted = self._sweep.noted(thread_id)
+            return bool(noted) and is_other(self._sweep.stamp(thread_id), noted)
 
     def search(
         self,

@@ -153,6 +153,13 @@ class Sweep:
         return tuple(found)
 
 
+def is_other(stamp: FileFacts, noted: FileFacts) -> bool:
+    """Have the files changed since that was noted? What was noted unsurely counts where it is the same but for that."""
+    if is_unsure(noted):
+        stamp, noted = (tuple(row[:-1] for row in one) for one in (stamp, noted))
+    return stamp != noted
+
+
 def is_settled(stamp: FileFacts) -> bool:
     """Would another write show? Not where the last one is of this very moment."""
     now = system_clock() * 1000

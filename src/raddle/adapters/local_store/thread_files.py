@@ -50,13 +50,18 @@ def _nothing(_: Any) -> None:
     """What the hooks do until somebody listens."""
 
 
+def _nothing_erased(_: str, __: frozenset[str]) -> None:
+    """The same of the one that is told more."""
+
+
 class ThreadFiles:
     """A `ThreadStore` and `ThreadShelf` on the local disk.
 
     `changing` is called with a thread's id before the first byte of a write, `changed` after each write, when
     its lock is free again: who keeps something derived of threads learns of a write even where the process dies
-    in it. `report` gets whatever was found damaged or had to be mended. Several threads of a process may share
-    one.
+    in it. `erased` is called where words went that were erased elsewhere, with the blobs that they named: who
+    keeps anything else that holds them lets go of it. `report` gets whatever was found damaged or had to be
+    mended. Several threads of a process may share one.
     """
 
     def __init__(
@@ -67,12 +72,14 @@ class ThreadFiles:
         *,
         changing: Callable[[str], None] = _nothing,
         changed: Callable[[str], None] = _nothing,
+        erased: Callable[[str, frozenset[str]], None] = _nothing_erased,
         report: Report = _nothing,
     ) -> None:
         self._paths = paths
         self._locks = locks
         self._author = author
         self._hook = changed
+        self._erased = erased
         self._report = report
         self._reading = ThreadReading(paths, author, report, changing=changing)
         self._writing = ThreadWriting(paths, author, self._reading, report, changing)
@@ -188,10 +195,12 @@ class ThreadFiles:
         """Take in `delta`; was there anything new? A thread that is not there is made, unless it is empty."""
         thread_id = parse_thread_id(thread_id)
         with self._locked(thread_id):
-            has_news = self._writing.join(thread_id, delta)
-        if has_news:
+            joined = self._writing.join(thread_id, delta)
+        if joined.has_news:
             self._tell(thread_id)
-        return has_news
+        if joined.erased is not None:
+            self._erased(thread_id, joined.erased)
+        return joined.has_news
 
     def save(self, thread: Thread) -> bool:
         """Take in a whole thread: it joins what is there. Was there anything new?"""
@@ -212,6 +221,8 @@ class ThreadFiles:
             for one in done:
                 if one.has_news:
                     self._tell(one.thread_id)
+                if one.erased is not None:
+                    self._erased(one.thread_id, one.erased)
             placed.extend(done)
         return placed
 
@@ -230,11 +241,8 @@ class ThreadFiles:
         Its journal, its earlier revision and what was set aside of it go.
         """
         thread_id = parse_thread_id(thread_id)
-        kept = files_of(self._paths, thread_id).json.name
         with self._locked(thread_id):
-            self._writing.rewrite(thread_id)
-            names = self._names_of(thread_id)
-            remove_all(self._paths.threads_dir / name for name in names if name != kept)
+            self._writing.scrub(thread_id)
 
     def delete_files(self, thread_id: str) -> bool:
         """Remove the thread, its journal, revision, what was set aside; was there anything?"""

@@ -6,9 +6,9 @@ A write is one line in the journal, or a new file where there was none; the read
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -40,10 +40,18 @@ from raddle.model.threads.adopt import open_file
 from raddle.model.threads.codec import encode_thread
 from raddle.model.threads.delta import Delta, decode_delta, encode_delta
 from raddle.model.threads.edits import Author, Editor
+from raddle.model.threads.message import Message
 from raddle.model.threads.thread import Thread
 from raddle.model.tolerant_json import decode_tolerantly
 
 T = TypeVar("T")
+
+
+class Joined(NamedTuple):
+    """What became of a Delta. `erased`: the blobs that words named which it erased; None where it erased none."""
+
+    has_news: bool
+    erased: frozenset[str] | None
 
 
 class ThreadWriting:
@@ -104,17 +112,22 @@ class ThreadWriting:
         size = self._append(files, line, end=glance.journal.end, size=glance.journal.size)
         self._fold_if_due(thread.id, size, glance.identity.size, glance.links)
 
-    def join(self, thread_id: str, delta: Delta) -> bool:
-        """Take in `delta`; was there anything new? A thread that is not there is made, unless it is empty."""
+    def join(self, thread_id: str, delta: Delta) -> Joined:
+        """Take in `delta`. A thread that is not there is made, unless it is empty."""
         if not self.exists(thread_id):
             thread = Thread(thread_id)
             thread.join(delta)
-            return self.write_new(thread)
+            return Joined(self.write_new(thread), None)
         loaded = self.load(thread_id)
+        known = {message.id: loaded.thread.tree.get(message.id) for message in delta.messages}
         news = _join_news(loaded.thread, delta)
-        if news is not None:
-            self.commit(loaded, news)
-        return news is not None
+        if news is None:
+            return Joined(False, None)
+        self.commit(loaded, news)
+        erased = _erased(known, news)
+        if erased is not None:
+            self.scrub(thread_id)
+        return Joined(True, erased)
 
     def apply_on_tail(self, thread_id: str, change: Callable[[Editor], T]) -> tuple[T, bool] | None:
         """(answer, was anything changed); None where the end of the journal does not tell enough."""
@@ -175,10 +188,12 @@ class ThreadWriting:
         fold(self._paths, files_of(self._paths, thread_id), loaded, self._author.device)
         return True
 
-    def rewrite(self, thread_id: str) -> None:
-        """Write the whole thread into the readable file; no other file of it is touched."""
+    def scrub(self, thread_id: str) -> None:
+        """Write the whole thread into the readable file, and remove every other file of it."""
         thread = self.load(thread_id).thread
-        write_atomic(files_of(self._paths, thread_id).json, encode_thread(thread))
+        kept = files_of(self._paths, thread_id).json
+        write_atomic(kept, encode_thread(thread))
+        remove_all([path for path in kept.parent.glob(f"{thread_id}.*") if path.name != kept.name])
 
     def _fold_if_due(self, thread_id: str, journal_size: int, file_size: int, links: int) -> None:
         """The edit is durable by now, so a fold that fails is no failure of it."""
@@ -218,10 +233,10 @@ class ThreadWriting:
             path = Path(content)
             data = find_bytes(path) or b""
         thread = open_file(decode_checked(data, thread_id, path), None, self._author)
-        has_news = self.join(thread_id, thread.whole())
+        joined = self.join(thread_id, thread.whole())
         if not isinstance(content, bytes):
             remove_all([path])
-        return Placed(thread_id, is_new=False, has_news=has_news)
+        return Placed(thread_id, is_new=False, has_news=joined.has_news, erased=joined.erased)
 
 
 def _exists(files: Files) -> bool:
@@ -239,6 +254,13 @@ def _edit(thread: TailThread, author: Author, change: Callable[[Editor], T]) -> 
             return None
         raise
     return None if thread.fell_short else (result, delta)
+
+
+def _erased(known: Mapping[str, Message | None], news: Delta) -> frozenset[str] | None:
+    """The blobs that words named which were `known` and are no more; None where all are there."""
+    stubs = {message.id for message in news.messages if message.is_purged}
+    gone = [old for name, old in known.items() if old is not None and name in stubs and not old.is_purged]
+    return frozenset(one.sha256 for old in gone for one in old.attachments) if gone else None
 
 
 def _join_news(thread: Thread, delta: Delta) -> Delta | None:

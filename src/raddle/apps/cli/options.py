@@ -24,6 +24,8 @@ else:
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 _LONGEST_ROLE = 40
+MOST_ROWS = 1_000_000
+"""More than anybody has; what is over it is a slip, and some of it would be too large a number for SQLite."""
 
 
 def with_stores(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -160,6 +162,18 @@ def asking_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(_ASKING):
         command = option(command)
     return command
+
+
+def limit_option(default: int, what: str, *, most: int = MOST_ROWS) -> Decorator:
+    """`-n N`; `what` says what there are at most so many of."""
+    return click.option(
+        "-n",
+        "--limit",
+        type=click.IntRange(1, most),
+        default=default,
+        metavar="N",
+        help=f"At most so many {what} ({default} unless said).",
+    )
 
 
 def message_option(name: str, help_text: str, *, default: str | None = None) -> Decorator:

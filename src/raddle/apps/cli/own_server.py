@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from raddle.config import Config
 from raddle.model.clock import system_clock
-from raddle.model.errors import InvalidInput, NotSignedIn, RaddleError, StorageError
+from raddle.model.errors import ConflictError, InvalidInput, NotSignedIn, RaddleError, StorageError
 from raddle.model.ids import MonotonicIds
 from raddle.wiring import Stores
 
@@ -20,11 +20,13 @@ _PARTS = ("litestar", "uvicorn", "psycopg", "argon2")
 
 
 class Up(NamedTuple):
-    """The server that runs, and who owns it. `is_new`: was the account just made?"""
+    """The server that runs, and who owns it. `is_new`: was the account just made? `taken_port`: the one that it should
+    have listened on, where another program has that; else 0."""
 
     address: str
     owner: str
     is_new: bool
+    taken_port: int = 0
 
 
 def has_server_parts() -> bool:
@@ -36,21 +38,22 @@ def bring_up(stores: Stores, config: Config, *, port: int = PORT) -> Up:
     """Start the server where it does not run, make the owner's account where there is none, sign this machine in."""
     from raddle.wiring.own_server import last_port, start_own_server  # noqa: PLC0415
 
-    wanted = last_port(stores.paths) or port
+    wanted, taken = last_port(stores.paths) or port, 0
     try:
         running = start_own_server(config, stores.paths, port=wanted)
     except StorageError:
         if not wanted:
             raise
         running = start_own_server(config, stores.paths, port=0)  # somebody else has that port
+        taken = wanted
     name = _signed_in(stores, running.address)
     if name:
-        return Up(running.address, name, is_new=False)
+        return Up(running.address, name, is_new=False, taken_port=taken)
     owner, token = _own(config)
     from raddle.wiring.remote import sign_in_with  # noqa: PLC0415
 
     signed = sign_in_with(stores, token, running.address)
-    return Up(running.address, signed.me.name, is_new=owner)
+    return Up(running.address, signed.me.name, is_new=owner, taken_port=taken)
 
 
 def _signed_in(stores: Stores, address: str) -> str:
@@ -77,10 +80,16 @@ def _own(config: Config) -> tuple[bool, str]:
     new_id = MonotonicIds(system_clock)
     name = _person()
     with database_of(config) as url, connect(url) as connection:
-        person = find_user(connection, name)
-        is_new = person is None
+        person, is_new = find_user(connection, name), False
         if person is None:
-            person = create_user(connection, name, None, new_id=new_id, is_admin=not count_users(connection))
+            try:
+                is_admin = not count_users(connection)
+                person = create_user(connection, name, None, new_id=new_id, is_admin=is_admin)
+                is_new = True
+            except ConflictError:  # another `up` was faster
+                person = find_user(connection, name)
+                if person is None:
+                    raise
         return is_new, mint(connection, person, device_name(), [THREADS], new_id=new_id)
 
 

@@ -5,7 +5,7 @@ Spelled out by hand, so that a field added to a value inside is not promised to 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -37,10 +37,10 @@ def listed(summary: ThreadSummary, state: str = "") -> dict[str, Any]:
     }
 
 
-def found(hit: Hit) -> dict[str, Any]:
-    """A thread that was found, shown by its best message."""
+def found(hit: Hit, state: str = "") -> dict[str, Any]:
+    """A thread that was found, shown by its best message. `state`: how it stands to the server."""
     return {
-        "thread": listed(hit.thread),
+        "thread": listed(hit.thread, state),
         "message_id": hit.message_id,
         "role": hit.role,
         "field": hit.field,
@@ -51,11 +51,14 @@ def found(hit: Hit) -> dict[str, Any]:
     }
 
 
-def answered(answer: SearchAnswer, hints: Sequence[str] = ()) -> dict[str, Any]:
-    """One page of a search; `hints` on the query stand among the notes of its scope."""
+def answered(
+    answer: SearchAnswer, hints: Sequence[str] = (), states: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """One page of a search; `hints` on the query stand among the notes of its scope. `states`: how its threads stand
+    to the server."""
     return {
         "scope": replace(answer.scope, notes=(*answer.scope.notes, *hints)),
         "total_threads": answer.total_threads,
-        "hits": [found(hit) for hit in answer.hits],
+        "hits": [found(hit, (states or {}).get(hit.thread.id, "")) for hit in answer.hits],
         "cursor": answer.cursor,
     }

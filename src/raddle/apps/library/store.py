@@ -149,7 +149,7 @@ def _limit(given: int | None) -> int | None:
     number = None if given is None else count(given, "a limit")
     if number is not None and number < 0:
         raise InvalidInput(f"a limit is 0 or more, not {number}", "None is all")
-    return number
+    return None if number is None else min(number, _ALL)
 
 
 def _report(finding: Finding) -> None:

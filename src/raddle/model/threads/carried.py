@@ -28,6 +28,8 @@ def carried_form(message: Message, *, is_said: bool) -> dict[str, Any]:
     plain: dict[str, Any] = msgspec.to_builtins(encode_message(message))
     if is_said:
         plain.pop("content", None)
+    else:
+        plain.setdefault("content", "")  # a field that is not there would be the line's own text
     return plain
 
 

@@ -178,7 +178,7 @@ def _decode_strictly(data: bytes) -> tuple[dict[str, Any], Sequence[Any]]:
 
 
 def _decode_whole(data: bytes, problems: list[str], *, is_ours: bool) -> tuple[dict[str, Any], Sequence[Any]]:
-    plain, repairs = decode_tolerantly(data, with_controls=not is_ours)
+    plain, repairs = decode_tolerantly(data, with_controls=not is_ours, is_whole=True)
     problems.extend(repairs)
     if not isinstance(plain, dict):
         raise BrokenFormat("the file is not a JSON object")

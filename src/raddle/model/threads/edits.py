@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from raddle.model.clock import Clock, format_time
+from raddle.model.clock import Clock, format_time, parse_time
 from raddle.model.errors import InvalidInput, NotFound
 from raddle.model.ids import NewId, derived_id
 from raddle.model.threads.agent_state import AgentState
@@ -72,11 +72,15 @@ class Editor:
         """The hybrid clock: now, or just after everything this thread holds."""
         return max(self.author.now(), self.thread.clock + 1)
 
-    def write(self, path: str, value: Any) -> None:
-        """Stamp `value` into the register at `path`; nothing where it already shows, settled."""
-        self.write_all(((path, value),))
+    def write(self, path: str, value: Any, *, anew: bool = False) -> None:
+        """Stamp `value` into the register at `path`; nothing where it already shows, settled.
 
-    def write_all(self, values: Iterable[tuple[str, Any]]) -> None:
+        `anew`: also there. Who says that nobody else may read a thread is heard although it reads so here: another
+        device may have opened it meanwhile.
+        """
+        self.write_all(((path, value),), anew=anew)
+
+    def write_all(self, values: Iterable[tuple[str, Any]], *, anew: bool = False) -> None:
         """Write several (path, value) under one stamp, and take them in at once: what was done in one go
         can be known by it, and a turn of thousands of messages is undone in one join.
         """
@@ -87,7 +91,7 @@ class Editor:
         changes: list[tuple[str, Register | None, Any]] = []
         for path, value in plain:
             register = self.thread.registers.get(path)
-            if register is not None and len(register.writes) == 1 and _same(register.writes[0].value, value):
+            if not anew and _is_settled(register, value):
                 continue
             if register is None and value is None:
                 continue
@@ -123,11 +127,10 @@ class Editor:
         """What changed, `updated_at` and the next version included; empty where nothing did."""
         if not self._messages and not self._registers:
             return Delta(base_version=self._base_version, version=self._base_version)
-        now = format_time(self.author.now())
         if self._messages and "last_activity_at" not in self._registers:
-            self.write("last_activity_at", now)
+            self.write("last_activity_at", self._no_earlier("last_activity_at"))
         if "updated_at" not in self._registers:
-            self.write("updated_at", now)
+            self.write("updated_at", self._no_earlier("updated_at"))
         self._take(Delta(version=self._base_version + 1))
         return Delta(
             base_version=self._base_version,
@@ -135,6 +138,10 @@ class Editor:
             messages=tuple(self._messages.values()),
             registers=dict(self._registers),
         )
+
+    def _no_earlier(self, path: str) -> str:
+        """Now, or what the time at `path` shows: a clock that is behind does not take a thread back in time."""
+        return format_time(max(self.author.now(), parse_time(self.thread.time(path)) or 0))
 
     def start(
         self, *, workspace_root: str | None = None, cwd: str | None = None, client_version: str = ""
@@ -366,22 +373,22 @@ class Editor:
 
     def set_private(self, is_private: bool) -> None:
         """Keep it on this machine, or no longer. Making it private also narrows its visibility."""
-        self._flag("is_private", is_private)
+        self._flag("is_private", is_private, anew=is_private)
         if self.thread.is_private and is_private and self.thread.visibility != PRIVATE:
             self.write("visibility", PRIVATE)
 
     def set_visibility(self, visibility: str) -> None:
         """`organization`, `private` or `public`."""
-        self.write("visibility", parse_visibility(plain_text(visibility, "a visibility")))
+        self.write("visibility", parse_visibility(plain_text(visibility, "a visibility")), anew=True)
 
     def share_with_support(self, is_shared: bool) -> None:
         """Let the operator's support read it, or no longer."""
-        self._flag("is_shared_with_support", is_shared)
+        self._flag("is_shared_with_support", is_shared, anew=not is_shared)
 
-    def _flag(self, path: str, given: bool) -> None:
+    def _flag(self, path: str, given: bool, *, anew: bool = False) -> None:
         value = flag(given, path)
         if value or path in self.thread.registers:
-            self.write(path, value)
+            self.write(path, value, anew=anew)
 
     def delete(self) -> None:
         """Delete it for all devices; an edit that this device has not seen brings it back."""
@@ -492,6 +499,11 @@ def _starts_a_turn(message: Message) -> bool:
 
 def _same(old: Any, new: Any) -> bool:
     return type(old) is type(new) and bool(old == new)
+
+
+def _is_settled(register: Register | None, value: Any) -> bool:
+    """Does `value` stand there, and nothing else?"""
+    return register is not None and len(register.writes) == 1 and _same(register.writes[0].value, value)
 
 
 def _names(given: Iterable[str], what: str) -> list[str]:

@@ -42,6 +42,20 @@ def decode_message(plain: Any) -> Message:
         return _decode_field_by_field(plain)
 
 
+def misfits(message: Message) -> list[str]:
+    """The fields that hold something else than they should: kept as they were read, and read by nobody.
+
+    null says that there is nothing, and fits everywhere.
+    """
+    return [
+        name
+        for name, value in message.unknown.items()
+        if name in _FIELDS
+        and value is not None
+        and (name not in _MIXED or not isinstance(value, dict if name == "usage" else list))
+    ]
+
+
 def _decode_field_by_field(plain: dict[str, Any]) -> Message:
     for name in _REQUIRED:
         if not isinstance(plain.get(name), str):

@@ -168,7 +168,7 @@ def _decode(data: bytes, problems: list[str]) -> dict[str, Any]:
     try:
         plain = msgspec.json.decode(data)
     except (msgspec.MsgspecError, RecursionError):
-        plain, repairs = decode_tolerantly(data)
+        plain, repairs = decode_tolerantly(data, is_whole=True)
         problems.extend(repairs)
     if not isinstance(plain, dict):
         raise BrokenFormat("the file is not a JSON object")

@@ -42,6 +42,8 @@ class Conflict(NamedTuple):
 
     path: str
     values: tuple[Any, ...]
+    writes: tuple[Write, ...] = ()
+    """Who wrote each of `values`, and when."""
 
 
 class Thread:
@@ -249,11 +251,12 @@ class Thread:
                 continue
             if path == "deleted":
                 if any(isinstance(write.value, dict) for write in register.writes) and not self.is_deleted:
-                    found.append(Conflict(path, tuple(register.values)))
+                    found.append(Conflict(path, tuple(register.values), register.writes))
                 continue
-            values = {canonical_json(write.value): write.value for write in _asked_about(register)}
-            if len(values) > 1:
-                found.append(Conflict(path, tuple(values.values())))
+            writes = {canonical_json(write.value): write for write in _asked_about(register)}
+            if len(writes) > 1:
+                values = tuple(write.value for write in writes.values())
+                found.append(Conflict(path, values, tuple(writes.values())))
         return found
 
     def time(self, path: str) -> str:

@@ -78,7 +78,10 @@ class VersionConflict(ConflictError):
     code = VERSION_CONFLICT
 
     def __init__(self, pushed: Pushed, client_version: int) -> None:
-        super().__init__("the thread is newer here", "take in the delta, then push again")
+        super().__init__(
+            f"the thread is at version {pushed.version} here, and not at {client_version}",
+            "take in the delta, then push again",
+        )
         self.pushed = pushed
         self.client_version = client_version
 
@@ -134,8 +137,8 @@ def tell_raddle_error(_: AnyRequest, error: RaddleError) -> Response[bytes]:
 
 def tell_http_error(_: AnyRequest, error: HTTPException) -> Response[bytes]:
     """An error that the framework raised: no such route, a parameter that does not fit."""
-    code = "invalid_input" if error.status_code == 400 else _TITLES.get(error.status_code, "error")
-    detail = error.detail
+    status, detail = min(500, error.status_code), error.detail
+    code = _TITLES.get(status, "error").lower().replace(" ", "_")
     if isinstance(error.extra, list):
         fields = [
             f"{each.get('key', '')}: {each.get('message', '')}"
@@ -143,8 +146,9 @@ def tell_http_error(_: AnyRequest, error: HTTPException) -> Response[bytes]:
             if isinstance(each, dict)
         ]
         detail = "; ".join(fields) or detail
-    status = min(500, error.status_code)
-    plain = problem(status, code.lower().replace(" ", "_"), detail if status < 500 else "")
+        if status == 400:  # a parameter that does not fit is told as a field of a body is
+            status, code = status_of(InvalidInput("")), InvalidInput.code
+    plain = problem(status, code, detail if status < 500 else "")
     return problem_response(status, plain, dict(error.headers or {}))
 
 

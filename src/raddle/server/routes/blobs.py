@@ -130,6 +130,8 @@ def _keep(hub: Hub, caller: Caller, writer: NewBlob, size: int) -> None:
 
 def _length_of(request: AnyRequest) -> int:
     text = request.headers.get("content-length", "")
+    if "content-range" in request.headers:
+        raise InvalidInput("content-range: blobs are sent whole", "leave it out, and send all of it")
     if request.headers.get("content-encoding", "identity").lower() != "identity":
         raise InvalidInput("content-encoding: blobs are sent as they are", "leave it out")
     if not text.isascii() or not text.isdigit():

@@ -20,6 +20,7 @@ from raddle.server.http.described import STREAM, Says, operation
 from raddle.server.http.given import GivenCaller, GivenCounts, GivenHub
 from raddle.server.hub import Hub
 from raddle.server.metrics import Metrics
+from raddle.server.threads.feed import check_cursor
 
 _PAGE = 200
 _KEEP_ALIVE_SECONDS = 15.0
@@ -37,6 +38,7 @@ async def stream_events(
     cursor: Annotated[str, QueryParameter(max_length=4_000)] = "",
 ) -> ServerSentEvent:
     """Each change in my space after `cursor`, as it happens: events `changes` with a page of the feed as data."""
+    check_cursor(cursor)  # here, where it can still be told
     return ServerSentEvent(_pages(hub, caller, listener, counts, cursor))
 
 

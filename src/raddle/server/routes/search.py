@@ -8,6 +8,8 @@ import msgspec
 from litestar import Response, get
 from litestar.params import FromQuery, QueryParameter
 
+from raddle.model.errors import InvalidInput
+from raddle.model.threads.search_text import words_of
 from raddle.server.accounts.callers import Caller
 from raddle.server.http.described import Says, operation
 from raddle.server.http.given import GivenCaller, GivenHub
@@ -69,6 +71,9 @@ def list_threads(
 ) -> Response[bytes]:
     """Threads of my spaces, the newest activity first; the filters are those of search."""
     given: dict[str, Any] = {"repo": repo, "branch": branch, "tag": tag, "agent": agent}
+    for key, value in given.items():
+        if value and not words_of(value):
+            raise InvalidInput(f"{key}: there is no word in it to look for", "leave it out to see all")
     query = " ".join(f'{key}:"{value.replace(chr(34), " ")}"' for key, value in given.items() if value)
     with hub.database.connection() as connection:
         page = listed(connection, _reader(caller), query or None, now=hub.clock(), limit=limit, cursor=cursor)

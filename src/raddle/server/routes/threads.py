@@ -13,8 +13,7 @@ from raddle.model.errors import InvalidInput
 from raddle.model.ids import parse_thread_id
 from raddle.model.protocol.hub import Pushed
 from raddle.model.protocol.wire import decode_push, encode_answer, encode_changes, encode_pushed
-from raddle.model.threads.codec import decode_file, encode_thread
-from raddle.model.threads.thread import Thread
+from raddle.model.threads.codec import Decoded, decode_file, encode_thread
 from raddle.server.accounts.callers import Caller
 from raddle.server.http.callers import provide_caller
 from raddle.server.http.described import CONFLICT, GONE, NOT_MINE, NOT_THERE, Says, operation
@@ -63,10 +62,10 @@ def save_thread(
 
     `If-Match: "<base version>"` for one that is here, `If-None-Match: *` for a new one.
     """
-    thread = _sent_thread(body)
-    if thread.id != parse_thread_id(thread_id):
+    sent = _sent_thread(body)
+    if sent.id != parse_thread_id(thread_id):
         raise InvalidInput("id: the body is another thread's", "send it to its own URL")
-    return _save(hub, caller, thread, _base_version(request))
+    return _save(hub, caller, sent, _base_version(request))
 
 
 @post(
@@ -180,8 +179,8 @@ def list_changes(
     return json_response(encode_changes(hub.changes(caller, cursor, limit)))
 
 
-def _save(hub: Hub, caller: Caller, thread: Thread, base_version: int | None) -> Response[bytes]:
-    pushed = hub.save(caller, thread, base_version)
+def _save(hub: Hub, caller: Caller, sent: Decoded, base_version: int | None) -> Response[bytes]:
+    pushed = hub.save(caller, sent, base_version)
     return _answer_push(pushed, base_version or 0, created=base_version == 0)
 
 
@@ -192,9 +191,9 @@ def _answer_push(pushed: Pushed, base_version: int, *, created: bool = False) ->
     return json_response(encode_pushed(pushed), status=201 if created else 200, headers=headers)
 
 
-def _sent_thread(body: bytes) -> Thread:
+def _sent_thread(body: bytes) -> Decoded:
     sent_json(body)
-    return decode_file(body).thread()
+    return decode_file(body)
 
 
 def _base_version(request: AnyRequest) -> int | None:

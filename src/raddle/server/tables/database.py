@@ -13,8 +13,8 @@ import psycopg
 from psycopg import Connection
 from psycopg_pool import ConnectionPool, PoolTimeout, TooManyRequests
 
-from raddle.config import Secret
 from raddle.model.errors import StorageError
+from raddle.model.secret import Secret
 
 _WAIT_SECONDS = 10.0
 _STATEMENT_SECONDS = 60

@@ -82,6 +82,11 @@ def changes(
     )
 
 
+def check_cursor(cursor: str) -> None:
+    """InvalidInput for a cursor that no server gave."""
+    _read_cursor(cursor, "")
+
+
 def _write_cursor(seen: dict[str, int], epoch: str) -> str:
     return base64.urlsafe_b64encode(msgspec.json.encode([epoch, seen])).decode()
 

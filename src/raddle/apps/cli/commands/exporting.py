@@ -36,7 +36,8 @@ FORMATS = ("markdown", "text", "json", "jsonl", "loom", "quorum", *NATIVE)
                    a session of that agent as its own file: what the agent wrote,
                    byte for byte, and behind it the turns that were added here
 
-    Of a session with several files, PATH as a folder (with a / at its end) gets them all.
+    PATH may be a folder (one that is there, or with a / at its end): the file in it is named for the thread, an agent's
+    own as the agent named it; of a session with several files it gets them all.
     """,
 )
 @thread_argument
@@ -47,7 +48,6 @@ FORMATS = ("markdown", "text", "json", "jsonl", "loom", "quorum", *NATIVE)
     "--format",
     "kind",
     type=click.Choice(FORMATS),
-    default="markdown",
     metavar="FORM",
     help="One of the forms above; markdown unless said.",
 )
@@ -59,7 +59,11 @@ FORMATS = ("markdown", "text", "json", "jsonl", "loom", "quorum", *NATIVE)
 )
 @click.option("--json", "is_json", is_flag=True, help="The same as --format json; errors as JSON on stderr.")
 @click.option(
-    "-o", "--output", "path", metavar="PATH", help="Write there instead; an existing file is replaced whole."
+    "-o",
+    "--output",
+    "output_path",
+    metavar="PATH",
+    help="Write there instead; an existing file is replaced whole.",
 )
 @with_stores
 def export(
@@ -67,34 +71,40 @@ def export(
     *,
     thread: str,
     branch: str | None,
-    kind: str,
+    kind: str | None,
     generation: int | None,
     is_json: bool,
-    path: str | None,
+    output_path: str | None,
 ) -> None:
     """Write the bytes of the form asked for."""
     from raddle.actions.exporting.registry import form_named  # noqa: PLC0415
     from raddle.actions.threads import find_message  # noqa: PLC0415
 
-    kind = "json" if is_json else kind
+    if is_json and kind not in (None, "json"):
+        raise InvalidInput(f"--json is --format json, not --format {kind}", "leave one of the two out")
+    kind = "json" if is_json else kind or "markdown"
     if generation is not None and kind not in NATIVE:
         raise InvalidInput(
             "--generation is of an agent's own file", f"say which: --format {', '.join(NATIVE)}"
         )
     loaded = stores.threads.load(stores.resolve(thread))
     leaf = None if branch is None else find_message(loaded, branch).id
-    to = None if path == "-" else path
+    to = None if output_path == "-" else output_path
     if kind in NATIVE:
         _export_native(stores, loaded, kind, leaf=leaf, generation=generation, path=to)
         return
-    data = form_named(kind).export(loaded, leaf)
+    form = form_named(kind)
+    data = form.export(loaded, leaf)
     if to is None:
         output.write_bytes(data)
         return
     from raddle.wiring import write_file  # noqa: PLC0415
+    from raddle.wiring.native_export import folder_at, made_folder  # noqa: PLC0415
 
-    write_file(Path(to), data)
-    _say_written(len(data), to)
+    folder = folder_at(to)
+    path = Path(to) if folder is None else made_folder(folder) / f"{loaded.id}{form.suffix}"
+    write_file(path, data)
+    _say_written(len(data), to if folder is None else str(path))
 
 
 def _say_written(size: int, path: str) -> None:

@@ -20,7 +20,7 @@ from raddle.wiring import open_stores
 
 if TYPE_CHECKING:
     from raddle.actions.ports import Finding
-    from raddle.wiring.hooks import Plan
+    from raddle.wiring.hooks import HookState, Plan
 
 _AGENTS = ("claude-code", "codex", "gemini-cli")
 _MOST_BYTES = 16 << 20
@@ -73,14 +73,17 @@ def list_(json: bool) -> None:
     if json:
         output.json(rows)
         return
-    for row in rows:
-        where = words.short_path((*row.files, row.folder)[0])
-        told = f"on {', '.join(row.events)}" if row.is_installed else "not installed"
-        if not row.is_there:
-            told = "not found on this machine"
-        output.line(f"{row.agent:12} {told:24} {words.one_line(where)}")
+    lines = words.table([_cells(row) for row in rows], (24, 60, 400), styles=("bold", None, None))
+    for line, row in zip(lines, rows, strict=True):
+        output.styled(line)
         for note in (*row.notes, *([row.problem] if row.problem else [])):
             diagnostics.note(words.one_line(note))
+
+
+def _cells(row: HookState) -> tuple[str, str, str]:
+    told = f"on {', '.join(row.events)}" if row.is_installed else "not installed"
+    where = words.short_path((*row.files, row.folder)[0])
+    return row.agent, told if row.is_there else "not found on this machine", words.one_line(where)
 
 
 @hooks.command(

@@ -7,7 +7,15 @@ from collections.abc import Iterator, Sequence
 import click
 
 from raddle.apps.cli import diagnostics, output, words
-from raddle.apps.cli.options import AskingCommand, Words, as_json, as_json_lines, with_stores
+from raddle.apps.cli.options import (
+    MOST_ROWS,
+    AskingCommand,
+    Words,
+    as_json,
+    as_json_lines,
+    limit_option,
+    with_stores,
+)
 from raddle.apps.cli.shapes import listed
 from raddle.model.threads.summary import ThreadSummary, flags_of, folder_of
 from raddle.wiring import Stores, has_server
@@ -28,14 +36,7 @@ _LEAST_PLACE, _MOST_PLACE = 14, 36
     with a dash before it leaves out: -agent:codex.""",
 )
 @click.argument("query", nargs=-1, type=Words())
-@click.option(
-    "-n",
-    "--limit",
-    type=click.IntRange(1),
-    default=30,
-    metavar="N",
-    help="At most so many threads (30 unless said).",
-)
+@limit_option(30, "threads")
 @click.option("--all", "everything", is_flag=True, help="Every thread, archived ones too.")
 @click.option("--deleted", is_flag=True, help="The deleted ones instead (`raddle restore ID`).")
 @as_json
@@ -67,8 +68,12 @@ def list_(
             output.json(list(plain))
     else:
         output.page(table(stores, shown))
-        _say_more(query, deleted=deleted, limit=limit, has_rows=bool(shown), has_more=len(rows) > len(shown))
+        if not shown:
+            _say_why_none(query, deleted=deleted)
         _say_pending(stores)
+    if len(rows) > len(shown):
+        more = min(limit * 4, MOST_ROWS)
+        diagnostics.note(f"these are the first {limit}: -n {more} or --all shows more")
     for hint in query_hints(stores, " ".join(query), has_hits=bool(shown)):
         diagnostics.note(hint)
 
@@ -109,12 +114,8 @@ def _fitting(stores: Stores, text: str, limit: int | None, *, with_archived: boo
     return fitting(stores, parse(text, now=stores.clock()), limit=limit, with_archived=with_archived)
 
 
-def _say_more(query: tuple[str, ...], *, deleted: bool, limit: int, has_rows: bool, has_more: bool) -> None:
-    if has_more:
-        diagnostics.suggest(f"these are the first {limit}: -n {limit * 4} or --all shows more")
-    elif has_rows:
-        return
-    elif deleted:
+def _say_why_none(query: tuple[str, ...], *, deleted: bool) -> None:
+    if deleted:
         diagnostics.say("no deleted threads")
     elif query:
         diagnostics.say("no threads fit (archived ones are left out: --all, or is:archived)")

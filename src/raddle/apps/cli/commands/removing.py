@@ -48,7 +48,7 @@ def restore(stores: Stores, threads: tuple[str, ...], json: bool) -> None:
     restored = []
     for thread_id in wanted:
         with stores.threads.edit(thread_id) as editor:
-            if editor.thread.is_deleted:
+            if editor.thread.is_deleted or any(one.path == "deleted" for one in editor.thread.conflicts):
                 editor.restore()
                 restored.append(thread_id)
     tell(stores, restored)

@@ -11,11 +11,11 @@ import click
 
 from raddle.apps.cli import diagnostics, output, words
 from raddle.apps.cli.commands.listing import place_of, query_hints, titled
-from raddle.apps.cli.options import AskingCommand, Words, as_json, as_json_lines, with_stores
+from raddle.apps.cli.options import AskingCommand, Words, as_json, as_json_lines, limit_option, with_stores
 from raddle.apps.cli.plain_json import encoded
 from raddle.apps.cli.shapes import answered, found
 from raddle.model.errors import NetworkError
-from raddle.wiring import Stores
+from raddle.wiring import Stores, has_server
 
 if TYPE_CHECKING:
     from raddle.model.threads.search_answer import Hit, SearchAnswer
@@ -56,14 +56,7 @@ _SAID_BY = {
     """,
 )
 @click.argument("query", nargs=-1, required=True, type=Words())
-@click.option(
-    "-n",
-    "--limit",
-    type=click.IntRange(1, 1000),
-    default=10,
-    metavar="N",
-    help="At most so many threads: 1 to 1000 (10 unless said).",
-)
+@limit_option(10, "threads: 1 to 1000", most=1000)
 @click.option("--cursor", default="", metavar="CURSOR", help="Go on where an earlier answer ended.")
 @click.option(
     "--as-you-type",
@@ -137,7 +130,7 @@ def _answer(
     answer = ask(limit=limit, cursor=cursor)
     hints = query_hints(stores, text, has_hits=bool(answer.total_threads) or as_you_type)
     if json:
-        output.json(answered(answer, hints))
+        output.json(answered(answer, hints, _states(stores, answer)))
     else:
         output.page(_hits(stores, answer))
         scope = _scope(answer)
@@ -152,11 +145,11 @@ def _answer(
 def _stream(stores: Stores, ask: Callable[..., SearchAnswer], text: str, limit: int, cursor: str) -> None:
     """Hits as they are made, then what was looked at: on stderr, so that every line of stdout is a hit."""
     answer = ask(limit=min(limit, _AT_ONCE), cursor=cursor)
-    output.json_lines(found(hit) for hit in answer.hits)
+    _say_hits(stores, answer)
     shown = len(answer.hits)
     while answer.cursor and shown < limit:
         answer = ask(limit=min(limit - shown, _AT_ONCE), cursor=answer.cursor)
-        output.json_lines(found(hit) for hit in answer.hits)
+        _say_hits(stores, answer)
         shown += len(answer.hits)
     hints = query_hints(stores, text, has_hits=bool(answer.total_threads))
     for hint in hints:
@@ -164,6 +157,23 @@ def _stream(stores: Stores, ask: Callable[..., SearchAnswer], text: str, limit: 
     told = answered(answer, hints)
     del told["hits"]
     diagnostics.say(encoded(told).decode())
+
+
+def _say_hits(stores: Stores, answer: SearchAnswer) -> None:
+    states = _states(stores, answer)
+    output.json_lines(found(hit, states.get(hit.thread.id, "")) for hit in answer.hits)
+
+
+def _states(stores: Stores, answer: SearchAnswer) -> dict[str, str]:
+    """How each thread that was found stands to the server; empty where there is none."""
+    if not has_server(stores):
+        return {}
+    from raddle.wiring.syncing import states  # noqa: PLC0415  who has no server does not pay for it
+
+    rows = {hit.thread.id: hit.thread for hit in answer.hits}
+    return {
+        one.id: one.state for one in states(stores, rows.values(), is_of_server=answer.scope.store != "local")
+    }
 
 
 def _hits(stores: Stores, answer: SearchAnswer) -> Iterator[str]:

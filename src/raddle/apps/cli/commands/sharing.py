@@ -6,13 +6,13 @@ import click
 
 from raddle.apps.cli import diagnostics, output
 from raddle.apps.cli.options import as_json, thread_argument, with_stores
-from raddle.model.errors import InvalidInput, NetworkError, NotSignedIn
+from raddle.model.errors import ConflictError, InvalidInput, NetworkError, NotSignedIn
 from raddle.model.threads.visibility import ORGANIZATION, PUBLIC, VISIBILITIES
-from raddle.wiring import Stores
+from raddle.wiring import Stores, has_server
 
 _TOLD = {
     "private": "only you can read it",
-    ORGANIZATION: "members of the space it lies in can read it",
+    ORGANIZATION: "members of the space it lies in can read it; as long as that is your own, only you",
     PUBLIC: "anybody with its address can read it",
 }
 
@@ -27,8 +27,9 @@ _TOLD = {
 @as_json
 @with_stores
 def share(stores: Stores, thread: str, visibility: str, dry_run: bool, json: bool) -> None:
-    """Set it here, then tell the server."""
-    from raddle.wiring.syncing import sync_one  # noqa: PLC0415  the help of other commands needs none of it
+    """Take in what the server knows, set it, tell the server, and print what it is now."""
+    from raddle.wiring.syncing import set_visibility  # noqa: PLC0415  the help of other commands needs none of it
+    from raddle.wiring.syncing import share as share_now  # noqa: PLC0415
 
     thread_id = stores.resolve(thread)
     before = stores.threads.load(thread_id)
@@ -43,14 +44,28 @@ def share(stores: Stores, thread: str, visibility: str, dry_run: bool, json: boo
             json, {**value, "is_dry_run": True}, f"it is {before.visibility}, and would be {visibility}"
         )
         return
-    with stores.threads.edit(thread_id) as editor:
-        editor.set_visibility(visibility)
-    address = ""
+    now, address, why_not = visibility, "", _why_unasked(stores)
     try:
-        address = sync_one(stores, thread_id)
+        if not why_not:
+            now, address = share_now(stores, thread_id, visibility)
     except (NetworkError, NotSignedIn) as error:
-        diagnostics.warn(f"the server was not told yet: {error.message}; the next sync tells it")
-    told = f"{visibility}: {_TOLD[visibility]}"
+        why_not = error.message
+    if why_not:
+        set_visibility(stores, thread_id, visibility)
+        diagnostics.warn(f"the server was not told yet: {why_not}; the next sync tells it")
+    if now != visibility:
+        raise ConflictError(
+            f"it is {now} and not {visibility}: another device said so at the same time",
+            "say it again: `raddle share` settles it",
+        )
+    told = f"{now}: {_TOLD[now]}" if address else f"{now}, once the server is told"
     output.answer(json, {**value, "is_told": bool(address), "url": address or None}, told)
-    if address and visibility == PUBLIC:
+    if address and now == PUBLIC:
         diagnostics.say(address)
+
+
+def _why_unasked(stores: Stores) -> str:
+    """Why no server is asked at all; empty where one is."""
+    if stores.config.is_offline:
+        return "RADDLE_OFFLINE is set"
+    return "" if has_server(stores) else "none is known"

@@ -8,7 +8,7 @@ import click
 
 from raddle.apps.cli import diagnostics, output, words
 from raddle.apps.cli.commands.listing import query_hints
-from raddle.apps.cli.options import AskingCommand, Words, as_json, as_json_lines, with_stores
+from raddle.apps.cli.options import AskingCommand, Words, as_json, as_json_lines, limit_option, with_stores
 from raddle.wiring import Stores
 
 if TYPE_CHECKING:
@@ -45,14 +45,7 @@ _LIMIT = 30
     "--until", metavar="WHEN", type=Words(), help="Up to then; a day, month or year is whole in it."
 )
 @click.option("--utc", "in_utc", is_flag=True, help="Days in UTC instead of local time.")
-@click.option(
-    "-n",
-    "--limit",
-    type=click.IntRange(1),
-    default=_LIMIT,
-    metavar="N",
-    help="At most so many rows: the newest days, else the largest sums (30 unless said).",
-)
+@limit_option(_LIMIT, "rows: the newest days, else the largest sums")
 @click.option("--all", "everything", is_flag=True, help="Every row.")
 @as_json
 @as_json_lines

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from raddle.apps.cli import diagnostics, output, words
 from raddle.apps.cli.options import Words, as_json, complete_thread, with_stores
 from raddle.model.clock import format_time
-from raddle.model.errors import ConflictError
+from raddle.model.errors import ConflictError, Purged
 from raddle.wiring import Stores
 
+if TYPE_CHECKING:
+    from raddle.model.threads.register import Write
+    from raddle.model.threads.thread import Conflict
+
+_PURGED = (
+    "it was erased for good on another device, and the server takes it no more; this copy stays: "
+    "`raddle purge {0} --local` erases it here too, `raddle fork {0}` makes a thread of it that syncs"
+)
 _insecure = click.option(
     "--insecure", is_flag=True, help="Let the server be plain http, though it is not this machine."
 )
@@ -58,8 +66,11 @@ def _sync(stores: Stores, *, dry_run: bool, force: bool, revive: bool, insecure:
             "deletes_there": plan.deletes_there,
         }
         if dry_run:
-            text = f"{words.count(len(plan.pushes), 'thread')} to send, {len(plan.pulls):,} to take in"
-            output.answer(json, {**value, "is_dry_run": True}, text)
+            value |= {"pushes": work.to_send(plan), "is_dry_run": True}
+            text = f"{words.count(value['pushes'], 'thread')} to send, {len(plan.pulls):,} to take in"
+            if plan.missing:
+                text += f", {len(plan.missing):,} of which are missing here"
+            output.answer(json, value, text)
             return
         if plan.is_alarming and not force:
             raise ConflictError(
@@ -71,12 +82,20 @@ def _sync(stores: Stores, *, dry_run: bool, force: bool, revive: bool, insecure:
             done = work.carry_out(plan, progress=lambda step: bar.show(step.done, step.total))
     short = stores.short_ids(done.trouble)
     for thread_id, note in done.trouble.items():
-        diagnostics.warn(words.one_line(f"{short[thread_id]}: {note.reason}"))
+        told = _PURGED.format(short[thread_id]) if note.code == Purged.code else note.reason
+        diagnostics.warn(words.one_line(f"{short[thread_id]}: {told}"))
     short = stores.short_ids(done.source_trouble)
     for thread_id, reason in done.source_trouble.items():
         diagnostics.warn(words.one_line(f"{short[thread_id]}: its source bytes stay here: {reason}"))
-    value |= {"pulled": done.pulled, "pushed": done.pushed, "not_in_step": sorted(done.trouble)}
+    value |= {
+        "pulled": done.pulled,
+        "pushed": done.pushed,
+        "brought_back": done.brought_back,
+        "not_in_step": sorted(done.trouble),
+    }
     text = f"in step with {work.server}: {words.count(done.pushed, 'thread')} sent, {done.pulled:,} taken in"
+    if done.brought_back:
+        text += f", {done.brought_back:,} of which were missing here"
     output.answer(json, value, text)
 
 
@@ -127,28 +146,54 @@ def status(stores: Stores, json: bool) -> None:
 @click.command(
     help="""List what was set to several values at once on several machines, until somebody sets it again.
 
-    Both values are kept. `raddle rename`, `pin`, `share --visibility`, `delete` or `restore` settle it."""
+    All values are kept. `raddle rename`, `pin`, `share --visibility`, `delete` or `restore` settle it."""
 )
 @click.argument("thread", metavar="[ID]", required=False, type=Words(), shell_complete=complete_thread)
 @as_json
 @with_stores
 def conflicts(stores: Stores, thread: str | None, json: bool) -> None:
-    """Print each with its values."""
+    """Print each with its values: which device said what, and when."""
     if thread is not None:
         ids = [stores.resolve(thread)]
     else:
         ids = [row.id for row in stores.listed(limit=None, with_archived=True) if row.has_conflicts]
     found = [
-        {"id": thread_id, "path": conflict.path, "values": list(conflict.values)}
-        for thread_id in ids
-        for conflict in stores.threads.load(thread_id).conflicts
+        (thread_id, conflict) for thread_id in ids for conflict in stores.threads.load(thread_id).conflicts
     ]
     if json:
-        output.json(found)
+        output.json([_as_plain(thread_id, conflict) for thread_id, conflict in found])
         return
     short = stores.short_ids(ids)
-    for one in found:
-        values = " | ".join(words.one_line(str(value)) for value in one["values"])
-        output.line(f"{short[str(one['id'])]}  {one['path']}: {values}")
+    for thread_id, conflict in found:
+        output.line(_told(short[thread_id], conflict, stores))
     if not found:
         diagnostics.say("no conflicts")
+
+
+def _as_plain(thread_id: str, conflict: Conflict) -> dict[str, Any]:
+    writes = [
+        {"value": write.value, "device": write.device, "at": format_time(write.n)}
+        for write in conflict.writes
+    ]
+    return {"id": thread_id, "path": conflict.path, "values": list(conflict.values), "writes": writes}
+
+
+def _told(short_id: str, conflict: Conflict, stores: Stores) -> str:
+    if conflict.path == "deleted":
+        said = [_by(write, stores) for write in conflict.writes if isinstance(write.value, dict)]
+        return (
+            f"{short_id}  deleted {', '.join(said)}, and edited elsewhere by somebody who did not know: it stays "
+            f"until you say: `raddle restore {short_id}` or `raddle delete {short_id}`"
+        )
+    values = [f"{words.one_line(str(write.value))} ({_by(write, stores)})" for write in conflict.writes]
+    return f"{short_id}  {conflict.path}: {' | '.join(values)}"
+
+
+def _by(write: Write, stores: Stores) -> str:
+    """Which device wrote it, and when."""
+    device = (
+        "here"
+        if write.device == stores.author.device
+        else f"on {words.one_line(write.device) or 'an import'}"
+    )
+    return f"{device} {words.ago(format_time(write.n), stores.clock())}"

@@ -111,16 +111,43 @@ def _serve(stores: Stores, command: str, *, json: bool, port: int = PORT) -> str
     """Server, sign-in, sync and daemon; the server's address, empty where there is none to be had."""
     if stores.config.is_offline:
         return ""
-    if not _has_other_server(stores):
-        if not has_server_parts():
-            if not json:
-                diagnostics.suggest("for a server of your own: pip install 'raddle[server]'")
-            return ""
-        running = bring_up(stores, stores.config, port=port)
-        if running.is_new and not json:
-            output.line(f"made the account {running.owner} on your server")
+    is_other = _has_other_server(stores)
+    if not is_other and not _serve_own(stores, port=port, json=json):
+        return ""
     from raddle.wiring.daemon import start_in_background  # noqa: PLC0415
     from raddle.wiring.remote import server_of  # noqa: PLC0415
+
+    _sync(stores, command, json=json)
+    start_in_background(stores.config)
+    address = server_of(stores)
+    if is_other:
+        why = "the settings name" if stores.config.server else "this machine is signed in to"
+        diagnostics.note(
+            f"kept {address}, the server that {why}; one of your own: `{command} logout`, then `{command} up`"
+        )
+    elif not json:
+        output.line(f"your server: {address}  (ends with `{command} up --stop`)")
+    return address
+
+
+def _serve_own(stores: Stores, *, port: int, json: bool) -> bool:
+    """Start a server of the person's own, this machine signed in to it; False where its parts are not installed."""
+    if not has_server_parts():
+        if not json:
+            diagnostics.suggest("for a server of your own: pip install 'raddle[server]'")
+        return False
+    running = bring_up(stores, stores.config, port=port)
+    if running.is_new and not json:
+        output.line(f"made the account {running.owner} on your server")
+    if running.taken_port:
+        diagnostics.warn(
+            f"another program has port {running.taken_port}: your server listens on {running.address}, "
+            "which your other devices have to be told"
+        )
+    return True
+
+
+def _sync(stores: Stores, command: str, *, json: bool) -> None:
     from raddle.wiring.syncing import syncing  # noqa: PLC0415
 
     try:
@@ -128,27 +155,24 @@ def _serve(stores: Stores, command: str, *, json: bool, port: int = PORT) -> str
             plan = work.plan(anyway=True)
             if plan.is_alarming:
                 diagnostics.warn(f"more would be deleted than kept: look, then `{command} sync`")
-            else:
-                done = work.carry_out(plan, progress=lambda step: bar.show(step.done, step.total))
-                if not json:
-                    output.line(
-                        f"synced: {words.count(done.pushed, 'thread')} sent, {done.pulled:,} taken in"
-                    )
+                return
+            done = work.carry_out(plan, progress=lambda step: bar.show(step.done, step.total))
     except (NetworkError, NotSignedIn) as error:
         diagnostics.warn(f"not synced: {error.message}; {error.hint}")
-    start_in_background(stores.config)
-    address = server_of(stores)
+        return
     if not json:
-        output.line(f"your server: {address}  (ends with `{command} up --stop`)")
-    return address
+        output.line(f"synced: {words.count(done.pushed, 'thread')} sent, {done.pulled:,} taken in")
 
 
 def _has_other_server(stores: Stores) -> bool:
-    """Is this machine set to a server, or signed in to one, that is not of this machine?"""
-    from raddle.wiring.remote import is_on_this_machine, server_of  # noqa: PLC0415
+    """Is this machine set to a server, or signed in to one, that `up` does not run?"""
+    from raddle.wiring.own_server import last_address  # noqa: PLC0415
+    from raddle.wiring.remote import is_signed_in, server_of  # noqa: PLC0415
 
     server = server_of(stores, is_needed=False)
-    return bool(stores.config.server) or (bool(server) and not is_on_this_machine(server))
+    if not server or server == last_address(stores.paths):
+        return False
+    return bool(stores.config.server) or is_signed_in(stores)
 
 
 def _demo_places(base: Path) -> dict[str, str]:

@@ -20,7 +20,7 @@ from tests.seal import REAL_HOMES
 
 PINNED = ("@openai/codex@0.171.0", "@google/gemini-cli@0.61.0", "opencode-ai@1.18.33")
 NAMES = ("codex", "gemini", "opencode")
-_INSTALL_SECONDS = 600
+_INSTALL_SECONDS = 240
 _PATIENCE_SECONDS = 180
 _QUIET = {
     "OPENCODE_DISABLE_AUTOUPDATE": "1",
@@ -41,18 +41,28 @@ def installed(pytestconfig: pytest.Config) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     found = folder / "node_modules" / ".bin"
     if not all(_is_there(folder, one) for one in PINNED):
+        _install(folder)
+    return found
+
+
+def _install(folder: Path) -> None:
+    by_hand = f"npm install --prefix FOLDER {' '.join(PINNED)}, then PYTEST_AGENT_PROGRAMS=FOLDER"
+    patience = ("--fetch-retries=1", "--fetch-timeout=20000")
+    try:
         done = subprocess.run(
-            ["npm", "install", "--prefix", str(folder), "--no-audit", "--no-fund", *PINNED],
+            ["npm", "install", "--prefix", str(folder), "--no-audit", "--no-fund", *patience, *PINNED],
             env={**os.environ, "HOME": REAL_HOMES[0]},  # how npm reaches a registry is said there
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=_INSTALL_SECONDS,
             check=False,
         )
-        if done.returncode:
-            why = done.stderr.strip().splitlines()
-            pytest.skip(f"npm could not install the agents' programs: {why[0] if why else 'no reason given'}")
-    return found
+    except subprocess.TimeoutExpired:
+        pytest.skip(f"npm did not install the agents' programs in {_INSTALL_SECONDS} s; by hand: {by_hand}")
+    if done.returncode:
+        why = [line for line in done.stderr.splitlines() if line.strip()]
+        pytest.skip(f"npm cannot install the agents' programs ({why[:1]}); by hand: {by_hand}")
 
 
 def _is_there(folder: Path, pinned: str) -> bool:

@@ -46,12 +46,18 @@ def a_store(
     author: Author | None = None,
     *,
     changed: Callable[[str], None] = lambda _: None,
+    erased: Callable[[str, frozenset[str]], None] = lambda *_: None,
     report: Callable[[Finding], None] = lambda _: None,
 ) -> ThreadFiles:
     """A store over `folder`; another one over the same folder is like another process."""
     paths = paths_in(folder)
     return ThreadFiles(
-        paths, LockFiles(paths.locks_dir), author or a_writer(), changed=changed, report=report
+        paths,
+        LockFiles(paths.locks_dir),
+        author or a_writer(),
+        changed=changed,
+        erased=erased,
+        report=report,
     )
 
 

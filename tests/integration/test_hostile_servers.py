@@ -92,7 +92,9 @@ def test_an_answer_that_is_none_of_ours_is_an_error_of_the_network(body: bytes) 
     [
         ("401 Unauthorized", NotSignedIn),
         ("403 Forbidden", Forbidden),
-        ("404 Not Found", NotFound),
+        ("404 Not Found", NetworkError),
+        ("405 Method Not Allowed", NetworkError),
+        ("501 Unsupported method", NetworkError),
         ("409 Conflict", ConflictError),
         ("410 Gone", Purged),
         ("413 Content Too Large", TooLarge),
@@ -120,9 +122,23 @@ def test_a_refusal_without_a_reason_is_one_all_the_same(status: str, body: bytes
         assert refused(server).message
 
 
-def test_a_page_that_is_not_there_is_no_thread_that_is_not_there() -> None:
-    with hostile(answer(b"<h1>404</h1>", "404 Not Found", "text/html")) as server:
-        assert isinstance(refused(server), NetworkError)
+@pytest.mark.parametrize("status", ["404 Not Found", "405 Method Not Allowed", "501 Unsupported method"])
+@pytest.mark.parametrize("body", [b"<h1>no</h1>", b'{"code": "not_found", "detail": "no such page"}'])
+def test_where_no_raddle_answers_that_is_said_and_the_address_named(status: str, body: bytes) -> None:
+    with hostile(answer(body, status)) as server:
+        error = refused(server)
+    assert isinstance(error, NetworkError)
+    assert error.message.startswith("nothing of raddle answers at ")
+
+
+def test_a_thread_that_is_not_there_is_named() -> None:
+    body = json.dumps({"code": "not_found", "detail": "no"}).encode()
+    with (
+        hostile(answer(body, "404 Not Found")) as server,
+        HttpHub(server.link(TOKEN)) as hub,
+        pytest.raises(NotFound, match=THREAD_ID),
+    ):
+        hub.sources(THREAD_ID)
 
 
 @pytest.mark.parametrize(

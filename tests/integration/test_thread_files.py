@@ -11,14 +11,18 @@ from raddle.adapters.local_store.journal import read_journal
 from raddle.adapters.local_store.thread_files import ThreadFiles
 from raddle.model.errors import NotFound
 from raddle.model.threads.codec import encode_thread
+from raddle.model.threads.delta import Delta
+from raddle.model.threads.message import Attachment
 from tests.builders import a_line, a_thread, texts
 from tests.builders_store import (
+    LONG,
     a_store,
     a_writer,
     begin,
     equal,
     files_in,
     grow_old,
+    paths_in,
     plain_of,
     rewritten_by_the_seed,
 )
@@ -95,6 +99,31 @@ def test_a_purge_of_words_leaves_none_of_them_on_the_disk(tmp_path: Path) -> Non
     store.scrub(thread_id)
     assert [path for path in file.parent.iterdir() if b"secret" in path.read_bytes()] == []
     assert texts(store.load(thread_id).messages) == ["hello", "", ""]
+
+
+@pytest.mark.parametrize("way", ["a delta", "a file"])
+def test_words_that_were_erased_elsewhere_are_in_no_file_and_that_is_told_once(
+    tmp_path: Path, way: str
+) -> None:
+    told: list[tuple[str, frozenset[str]]] = []
+    store = a_store(tmp_path, erased=lambda *each: told.append(each))
+    thread_id = begin(store, "kept", "thats kept too")
+    attached = Attachment(sha256="a" * 64, name="glockenspiel.png")
+    said = store.append(thread_id, "user", "glockenspiel " + LONG, attachments=(attached,))
+    store.append(thread_id, "assistant", "kept as well " + LONG)
+    folder = paths_in(tmp_path).threads_dir
+    assert len(list(folder.iterdir())) > 1, "a journal and an earlier revision, which hold the words"
+    stub = Delta(messages=(said.purged(),))
+    for _ in range(2):
+        if way == "a delta":
+            store.join(thread_id, stub)
+        else:
+            elsewhere = store.load(thread_id)
+            elsewhere.join(stub)
+            store.import_many([(thread_id, encode_thread(elsewhere))])
+    assert told == [(thread_id, frozenset({"a" * 64}))]
+    assert all(b"glockenspiel" not in path.read_bytes() for path in folder.iterdir())
+    assert [turn.content[:4] for turn in store.load(thread_id).tree] == ["kept", "that", "", "kept"]
 
 
 def test_removing_a_thread_removes_all_of_it(tmp_path: Path) -> None:

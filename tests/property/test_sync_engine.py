@@ -296,6 +296,18 @@ class SyncMachine(RuleBasedStateMachine):
             machine.bases.close()
             machine.bases = HubBases(machine.folder / "bases.sqlite3")
 
+    @rule(device=DEVICES, pick=PICKS)
+    def lose_files_that_the_hub_has(self, device: int, pick: int) -> None:
+        machine = self.devices[device]
+        machine.sync()
+        thread_id = self._thread_of(machine, pick)
+        if thread_id is None or machine.threads.load(thread_id).is_private:
+            return
+        before = encode_thread(machine.threads.load(thread_id))
+        machine.threads.delete_files(thread_id)
+        machine.sync()
+        assert encode_thread(machine.threads.load(thread_id)) == before
+
     @rule(device=DEVICES)
     def lose_bases(self, device: int) -> None:
         self.devices[device].lose_bases()

@@ -138,7 +138,10 @@ def test_devices_are_listed_and_let_in_no_more(world: World) -> None:
     assert ok(program("devices", "revoke", "old phone", "--json")).json["name"] == "old phone"
     (mine,) = ok(program("devices", "--json")).json
     assert told(program("devices", "revoke", "his own", "--json"), 3)["code"] == "not_found"
-    gone = ok(program("devices", "revoke", mine["id"][:14]))
+    assert told(program("devices", "revoke", mine["id"][:1], "-y", "--json"), 2)["code"] == "invalid_input"
+    assert "this very device" in told(program("devices", "revoke", mine["id"], "--json"), 2)["message"]
+    assert ok(program("whoami", "--json")).json["device_id"] == mine["id"]
+    gone = ok(program("devices", "revoke", mine["id"][:14], "-y"))
     assert "it is signed out" in gone.err
     assert told(program("devices", "--json"), 7)["code"] == "not_signed_in"
 

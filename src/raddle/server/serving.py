@@ -114,7 +114,13 @@ def _nothing() -> None:
     pass
 
 
+def _is_of_this_server(record: logging.LogRecord) -> bool:
+    """Not what strangers send that is no HTTP: anybody could fill the log with it."""
+    return not record.getMessage().startswith("Invalid HTTP request")
+
+
 def _server(settings: ServerSettings, told: Callable[[], None]) -> _Server:
+    logging.getLogger("uvicorn.error").addFilter(_is_of_this_server)
     config = uvicorn.Config(
         make_app(settings),
         http=PacedConnection,
@@ -151,7 +157,7 @@ def _stop_when(server: uvicorn.Server, stopped: threading.Event) -> None:
 
 def _serve_worker(settings: ServerSettings, listening: socket.socket) -> None:
     """One of several processes on one socket."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     _server(settings, _nothing).run(sockets=[listening])
 
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from raddle.model.errors import Ambiguous, NotFound, NotSignedIn, RaddleError, UserError
+from raddle.model.errors import Ambiguous, InvalidInput, NotFound, NotSignedIn, RaddleError, UserError
 
 if TYPE_CHECKING:
     from raddle.adapters.credentials import Credentials
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _SIGN_IN = "`raddle login` signs in"
 _LONGEST_NAME = 100
+_LEAST_OF_AN_ID = 4
+"""Fewer characters may name the only device there is by chance."""
 
 
 class Signed(NamedTuple):
@@ -161,13 +163,20 @@ def list_devices(stores: Stores) -> list[DeviceShown]:
         return ask(link)
 
 
-def revoke_device(stores: Stores, device: str) -> DeviceShown:
-    """Let a device in no more, named by its id, the start of it, or its name. This very one is signed out."""
+def revoke_device(
+    stores: Stores, device: str, *, is_meant: Callable[[DeviceShown], bool]
+) -> DeviceShown | None:
+    """Let a device in no more, named by its id, the start of it, or its name; None where `is_meant` says no.
+
+    This very one is signed out.
+    """
     from raddle.adapters.remote.sign_in import list_devices as ask  # noqa: PLC0415  heavy: httpx
     from raddle.adapters.remote.sign_in import revoke_device as revoke  # noqa: PLC0415
 
     with open_link(stores) as link:
         found = _the_one(ask(link), device)
+        if not is_meant(found):
+            return None
         revoke(link, found.id)
         if found.is_current and stores.config.token is None:
             _credentials(stores).forget(link.server)
@@ -175,8 +184,13 @@ def revoke_device(stores: Stores, device: str) -> DeviceShown:
 
 
 def _the_one(devices: list[DeviceShown], named: str) -> DeviceShown:
-    found = [device for device in devices if named and device.id.startswith(named.lower())]
-    found = found or [device for device in devices if device.name == named]
+    found = [device for device in devices if device.name == named]
+    if not found and len(named) < _LEAST_OF_AN_ID:
+        raise InvalidInput(
+            f"{named!r} is no device's name, and too short for the start of an id",
+            f"`raddle devices` lists them; {_LEAST_OF_AN_ID} characters of an id will do",
+        )
+    found = found or [device for device in devices if device.id.startswith(named.lower())]
     if not found:
         raise NotFound("device", named, "`raddle devices` lists them")
     if len(found) > 1:

@@ -12,11 +12,12 @@ import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Self
+from urllib.parse import urlsplit
 
 import httpx
 
 from raddle import __version__
-from raddle.adapters.hosts import host_of, is_safe
+from raddle.adapters.hosts import host_of, is_loopback, is_safe
 from raddle.adapters.remote.expanding import ACCEPTED, compressed, expanded
 from raddle.adapters.remote.refusals import LATER, Wanted, refusal, words_of
 from raddle.model.errors import BrokenFormat, InvalidInput, NetworkError, UserError
@@ -263,8 +264,17 @@ class HttpLink:
     def _unreachable(self, reason: str) -> NetworkError:
         told = words_of(_NOISE.sub("", reason), self._token) or "no connection"
         hint = "check the server's address and your network"
+        name = urlsplit(self.server).hostname or ""
         if "CERTIFICATE" in reason.upper():
             hint = "a certificate of your own authority is trusted where SSL_CERT_FILE names its file"
+        elif "[SSL" in reason:
+            told = f"it does not speak https there ({told})"
+            hint = (
+                f"if it is plain http: `raddle login --server http://{self.host}`, with --insecure where the way "
+                "is safe (a VPN)"
+            )
+        elif is_loopback(name):
+            hint = "start it: `raddle up` where that runs it, else `raddle serve`"
         return NetworkError(f"{self.host} cannot be reached: {told}", hint)
 
 

@@ -23,6 +23,11 @@ from raddle.model.errors import (
 )
 
 SIGN_IN = "sign in with `raddle login`"
+_ADDRESS = (
+    "check the server's address: name, port, and nothing behind them where the server has no path of its own"
+)
+_NOT_RADDLE = frozenset({404, 405, 501, 505})
+"""What a web server says of a call that it does not have; ours has all of them."""
 LATER = "try again later; what is not synced yet stays on this machine"
 _LONGEST = 300
 _DEFAULT_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 30.0, 3600.0
@@ -44,7 +49,7 @@ def refusal(
     if status in {401, 403, 429}:
         return _not_for_this_caller(host, status, headers, detail, hint)
     match status:
-        case 404 if problem.get("code") == "not_found":
+        case 404 if problem.get("code") == "not_found" and wanted.name:
             return NotFound(*wanted, hint)
         case 409:
             return ConflictError(detail or f"{host} has something newer", hint or "sync, then try again")
@@ -75,13 +80,11 @@ def _no_part_of_ours(host: str, status: int, headers: Mapping[str, str], detail:
             f"if your server is there now: `raddle login --server {there}`" if there else "check the address"
         )
         return NetworkError(f"{host} sends raddle to another address, where it does not go by itself", hint)
-    if status == 404:
-        return NetworkError(f"nothing of raddle answers at {host}", "check the server's address")
+    if status in _NOT_RADDLE:
+        return NetworkError(f"nothing of raddle answers at {host}", _ADDRESS)
     if status >= 500:
         return NetworkError(f"{host} cannot do it now ({status}{f': {detail}' if detail else ''})", LATER)
-    return NetworkError(
-        f"{host} answered {status}, which raddle has no use for", "check the server's address"
-    )
+    return NetworkError(f"{host} answered {status}, which raddle has no use for", _ADDRESS)
 
 
 def words_of(text: Any, token: str) -> str:

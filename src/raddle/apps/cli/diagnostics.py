@@ -55,6 +55,7 @@ EXIT_CODES: tuple[tuple[type[RaddleError], int], ...] = (
 BUG, USAGE, INTERRUPTED = 1, 2, 130
 
 _BAR_WIDTH = 24
+_WONDERED_AFTER_SECONDS = 2.0
 _REDRAWN_AFTER_SECONDS = 0.1
 _WORTH_A_LINE_BYTES = 8_000_000
 _WORTH_A_LINE_THINGS = 50
@@ -99,6 +100,20 @@ def found(finding: Finding) -> None:
 def is_terminal() -> bool:
     """Does a person look at stderr?"""
     return sys.stderr.isatty()
+
+
+@contextlib.contextmanager
+def waiting(for_what: str) -> Iterator[None]:
+    """Say so once, if the block lasts longer than somebody waits without wondering."""
+    import threading  # noqa: PLC0415  a line of help does not pay for it
+
+    timer = threading.Timer(_WONDERED_AFTER_SECONDS, lambda: say(f"waiting for {for_what} …"))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 class Progress:

@@ -225,7 +225,7 @@ class Editor:
 
         Its job is cleared and its text goes back to the draft it came from, above what was typed there since.
         """
-        turn = self.thread.tree.get(message_id)
+        turn = self.thread.tree.get(plain_text(message_id, "the id of a message"))
         if turn is None or not _starts_a_turn(turn) or not self.thread.tree.is_leaf(message_id):
             return False
         for job in self.thread.pending_jobs:
@@ -240,9 +240,10 @@ class Editor:
 
     def rename_job(self, job_id: str, new_id: str) -> None:
         """Call a launch by another id from now on: that which who works on it gave it."""
-        entry = self.thread.shows(f"job/{named(job_id, 'the id of a job')}")
-        if isinstance(entry, dict):
-            self.write_all(((f"job/{job_id}", None), (f"job/{named(new_id, 'the id of a job')}", entry)))
+        job_id, new_id = named(job_id, "the id of a job"), named(new_id, "the id of a job")
+        entry = self.thread.shows(f"job/{job_id}")
+        if isinstance(entry, dict) and new_id != job_id:
+            self.write_all(((f"job/{job_id}", None), (f"job/{new_id}", entry)))
 
     def undo(self, turns: int = 1) -> list[str]:
         """Take back the last `turns` turns on the path to the tip (a user message and all below it); ids

@@ -67,9 +67,7 @@ def refusal(
     if facts.is_purged and _is_owner(actor, facts):
         return Purged(f"thread {thread_id} was erased for good", "a copy on a device of yours is still yours")
     if may(actor, "read", facts):
-        return Forbidden(
-            "the thread is somebody else's to change", "`raddle fork` makes a copy that is yours"
-        )
+        return Forbidden("the thread is somebody else's to change", "only whoever made it may change it")
     return NotFound("thread", thread_id)
 
 

@@ -6,6 +6,8 @@ could leave one whose threads have nowhere to lie.
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from psycopg import Connection
@@ -43,6 +45,23 @@ def create_user(
     except UniqueViolation as error:
         raise ConflictError(f"there is somebody called {called!r} already", "take another name") from error
     return user
+
+
+class Account(NamedTuple):
+    """A person as an operator sees them. `threads`: how many there are in the space of their own."""
+
+    id: UUID
+    name: str
+    is_admin: bool
+    has_password: bool
+    is_disabled: bool
+    created_at: datetime
+    threads: int
+
+
+def list_users(connection: Connection) -> list[Account]:
+    """Everybody, by name; those who were disabled among them."""
+    return [Account(*found) for found in connection.execute(SQL["all"])]
 
 
 def count_users(connection: Connection) -> int:

@@ -22,5 +22,10 @@ UPDATE users SET disabled_at = COALESCE(disabled_at, now()) WHERE id = %(user)s 
 -- name: enable
 UPDATE users SET disabled_at = NULL WHERE id = %(user)s RETURNING id
 
+-- name: all
+SELECT id, name, is_admin, password_hash IS NOT NULL, disabled_at IS NOT NULL, created_at,
+  (SELECT count(*) FROM threads WHERE threads.space_id = users.personal_space)
+FROM users ORDER BY name
+
 -- name: count
 SELECT count(*) FROM users

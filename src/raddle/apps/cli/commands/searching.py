@@ -97,13 +97,15 @@ def _asker(
     local = functools.partial(stores.find, text, as_you_type=as_you_type)
     if not online:
         return local
-    from raddle.wiring.remote import open_remote  # noqa: PLC0415  the network is for who asks for it
+    from raddle.wiring.remote import open_remote, server_of  # noqa: PLC0415  the network is for who asks for it
 
-    remote = stack.enter_context(open_remote(stores))
+    server = server_of(stores)
+    remote = stack.enter_context(open_remote(stores, is_hurried=True))
 
     def ask(*, limit: int, cursor: str = "") -> SearchAnswer:
         try:
-            return remote.search(text, limit=limit, cursor=cursor, as_you_type=as_you_type)
+            with diagnostics.waiting(server):
+                return remote.search(text, limit=limit, cursor=cursor, as_you_type=as_you_type)
         except NetworkError as error:
             if cursor:  # the page before was the server's: this machine's next would be another's
                 raise

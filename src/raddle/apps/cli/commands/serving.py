@@ -10,10 +10,10 @@ from typing import Any
 
 import click
 
-from raddle.apps.cli import diagnostics, output
+from raddle.apps.cli import diagnostics, output, words
 from raddle.apps.cli.options import Words, as_json
 from raddle.config import Config, load_config
-from raddle.model.clock import system_clock
+from raddle.model.clock import format_time, system_clock
 from raddle.model.errors import InvalidInput, NotFound, UserError
 from raddle.model.ids import MonotonicIds
 
@@ -117,6 +117,8 @@ def add(name: str, password_stdin: bool, admin: bool, json: bool) -> None:
 
     made = _with_database(make)
     output.answer(json, {"id": made, "name": name}, f"made the account {name}")
+    if password is None:
+        diagnostics.note(f"it has no password: `raddle serve user password {name}` gives one")
 
 
 @user.command(
@@ -127,20 +129,98 @@ def add(name: str, password_stdin: bool, admin: bool, json: bool) -> None:
 @as_json
 def password(name: str, password_stdin: bool, json: bool) -> None:
     """Print what was done."""
-    from raddle.server.accounts.users import find_user, set_password  # noqa: PLC0415
+    from raddle.server.accounts.users import set_password  # noqa: PLC0415
 
     given = _password(password_stdin)
     if given is None:
         raise InvalidInput("nobody is here to type a password", "give it with --password-stdin")
 
     def give(connection: Any) -> None:
-        person = find_user(connection, name)
-        if person is None:
-            raise NotFound("account", name, f"`raddle serve user add {name}` makes it")
-        set_password(connection, person, given)
+        set_password(connection, _person(connection, name), given)
 
     _with_database(give)
     output.answer(json, {"name": name}, f"set the password of {name}")
+
+
+@user.command("list", help="List the accounts, by name.")
+@as_json
+def list_(json: bool) -> None:
+    """Print them."""
+    from raddle.server.accounts.users import list_users  # noqa: PLC0415
+
+    found = _with_database(list_users)
+    if json:
+        output.json(
+            [
+                {
+                    "id": str(one.id),
+                    "name": one.name,
+                    "is_admin": one.is_admin,
+                    "has_password": one.has_password,
+                    "is_disabled": one.is_disabled,
+                    "created_at": format_time(round(one.created_at.timestamp() * 1_000_000)),
+                    "threads": one.threads,
+                }
+                for one in found
+            ]
+        )
+        return
+    rows = [
+        (
+            words.one_line(one.name),
+            words.count(one.threads, "thread"),
+            f"made {words.ago(format_time(round(one.created_at.timestamp() * 1_000_000)), system_clock())}",
+            ", ".join(
+                word
+                for word, is_so in (
+                    ("admin", one.is_admin),
+                    ("no password", not one.has_password),
+                    ("disabled", one.is_disabled),
+                )
+                if is_so
+            ),
+        )
+        for one in found
+    ]
+    for text in words.table(
+        rows, (60, 20, 30, 40), styles=("bold", None, "dim", None), width=output.columns(), shrink=(0,)
+    ):
+        output.styled(text)
+
+
+@user.command(
+    help="Let nobody in as NAME any more: no password, no device, no browser. What is theirs stays."
+)
+@click.argument("name", type=Words())
+@as_json
+def disable(name: str, json: bool) -> None:
+    """Print what was done."""
+    from raddle.server.accounts.users import disable_user  # noqa: PLC0415
+
+    _with_database(lambda connection: disable_user(connection, _person(connection, name)))
+    output.answer(json, {"name": name, "is_disabled": True}, f"nobody is let in as {name} any more")
+    diagnostics.suggest(f"`raddle serve user enable {name}` lets them in again")
+
+
+@user.command(help="Let NAME in again, by password and by the devices that were not revoked.")
+@click.argument("name", type=Words())
+@as_json
+def enable(name: str, json: bool) -> None:
+    """Print what was done."""
+    from raddle.server.accounts.users import enable_user  # noqa: PLC0415
+
+    _with_database(lambda connection: enable_user(connection, _person(connection, name)))
+    output.answer(json, {"name": name, "is_disabled": False}, f"{name} is let in again")
+
+
+def _person(connection: Any, name: str) -> Any:
+    """Who is called so; NotFound where nobody is."""
+    from raddle.server.accounts.users import find_user  # noqa: PLC0415
+
+    person = find_user(connection, name)
+    if person is None:
+        raise NotFound("account", name, f"`raddle serve user add {name}` makes it")
+    return person
 
 
 @serve.command(help="Print a new token of NAME's once, for a program. `raddle devices` lists and revokes it.")
@@ -151,13 +231,11 @@ def token(name: str, device: str, json: bool) -> None:
     """Print the token."""
     from raddle.model.protocol.signing_in import THREADS  # noqa: PLC0415
     from raddle.server.accounts.devices import mint  # noqa: PLC0415
-    from raddle.server.accounts.users import find_user  # noqa: PLC0415
 
     def make(connection: Any) -> str:
-        person = find_user(connection, name)
-        if person is None:
-            raise NotFound("account", name, f"`raddle serve user add {name}` makes it")
-        return mint(connection, person, device, [THREADS], new_id=MonotonicIds(system_clock))
+        return mint(
+            connection, _person(connection, name), device, [THREADS], new_id=MonotonicIds(system_clock)
+        )
 
     made = _with_database(make)
     output.answer(json, {"token": made}, made)

@@ -18,8 +18,11 @@ _TOLD = {
 
 
 @click.command(
-    help="""Say who may read thread ID on the server: only you (private), the members of its space (organization), or
-    anybody with its address (public). A thread that is kept private (`raddle private`) is not shared."""
+    help="""Say who may read thread ID on the server: only you (private), the members of its space (organization: in a
+    space of your own that is you alone), or anybody with its address (public), which gives the thread file as JSON.
+
+    What the server knows is taken in first, so that this settles what another device said. A thread that is kept
+    private (`raddle private`) is not shared."""
 )
 @thread_argument
 @click.option("--visibility", type=click.Choice(VISIBILITIES), required=True, help="Who may read it.")

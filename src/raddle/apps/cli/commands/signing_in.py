@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from raddle.apps.cli import diagnostics, output, words
@@ -151,16 +153,35 @@ def _list_devices(stores: Stores, *, json: bool) -> None:
         output.styled(text)
 
 
-@devices.command(help="Let the device ID in no more; a start of its id will do, or its name.")
+@devices.command(
+    help="""Let the device ID in no more; a start of its id will do, or its name.
+
+    Of the very device that you are at it asks first; -y answers."""
+)
 @click.argument("device", metavar="ID", type=Words())
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @as_json
 @with_stores
-def revoke(stores: Stores, device: str, json: bool) -> None:
+def revoke(stores: Stores, device: str, *, yes: bool, json: bool) -> None:
     """Say which it was."""
     from raddle.wiring.remote import revoke_device  # noqa: PLC0415  other commands need none of it
 
-    found = revoke_device(stores, device)
+    found = revoke_device(
+        stores, device, is_meant=lambda one: yes or not one.is_current or _is_meant(one.name)
+    )
+    if found is None:
+        diagnostics.say("nothing was done")
+        return
     value = {"id": found.id, "name": found.name, "is_current": found.is_current}
     output.answer(json, value, f"{words.one_line(found.name)} is let in no more")
     if found.is_current:
         diagnostics.note("that is this device: it is signed out")
+
+
+def _is_meant(name: str) -> bool:
+    if not sys.stdin.isatty():
+        raise InvalidInput(
+            f"{words.one_line(name)} is this very device, and nobody is here to say that it is meant",
+            "`raddle logout` signs it out; or say -y",
+        )
+    return click.confirm(f"{words.one_line(name)} is this very device. Sign it out?", err=True)

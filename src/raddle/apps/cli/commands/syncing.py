@@ -57,7 +57,8 @@ def _sync(stores: Stores, *, dry_run: bool, force: bool, revive: bool, insecure:
 
     told = "stopped: what was synced stays synced, the rest is still to do (`raddle sync`)"
     with stopped_in_order(told), syncing(stores, insecure=insecure) as work:
-        plan = work.plan(anyway=True, revive=revive)
+        with diagnostics.waiting(work.server):
+            plan = work.plan(anyway=True, revive=revive)
         value: dict[str, Any] = {
             "server": work.server,
             "pulls": len(plan.pulls),

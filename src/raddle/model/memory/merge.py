@@ -1,0 +1,193 @@
+"""A merge from end to end: a plan and the contents it asks for become the merged tree, its conflicts and what to say.
+
+Whoever holds the same base, sides and contents gets the same tree: two nodes that merge the same two heads make no
+work for each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from msgspec import Struct
+
+from raddle.model.memory.merge_artifacts import Move
+from raddle.model.memory.merge_files import Contents, MergedFile, check_same_project, merge_file
+from raddle.model.memory.merge_sides import SideName, Sides
+from raddle.model.memory.merge_trees import BothChanged, MergePlan, withheld
+from raddle.model.memory.names import folded
+from raddle.model.memory.repo_layout import MEMORY_FOLDER, conflict_path, is_safe, place_of
+from raddle.model.memory.ulids import derived_ulid
+
+NoteKind = Literal["conflict", "kept", "moved", "renamed_artifact", "withheld"]
+
+
+class Note(Struct, frozen=True, kw_only=True, order=True):
+    """What a person should know of a merge. `other`: the path (an artifact's: the id) where the rest is now.
+
+    conflict: two versions, the other one beside · kept: removed there, changed here · moved: another name, two could
+    not stand side by side · renamed_artifact: `path` is the id it had · withheld: in the tree, never on a disk.
+    """
+
+    path: str
+    kind: NoteKind
+    other: str = ""
+    clashes: tuple[str, ...] = ()
+
+
+class MergedTree(Struct, frozen=True, kw_only=True):
+    """`entries`: path -> the id of a content that is there already. `written`: path -> bytes that are new."""
+
+    entries: dict[str, str]
+    written: dict[str, bytes]
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """All of them."""
+        return frozenset(self.entries) | frozenset(self.written)
+
+
+def merge_contents(plan: MergePlan, contents: Mapping[str, bytes], sides: Sides) -> MergedTree:
+    """The merged tree. `contents`: id -> bytes, for every id of `plan.wanted`.
+
+    NewerFormat: a store from the future. ConflictError: the two sides are two projects.
+    """
+    check_same_project(*(contents.get(entry or "") for entry in plan.projects))
+    draft = _Draft(plan, sides)
+    merged = [(both, merge_file(both, _contents(both, contents, sides))) for both in plan.both_changed]
+    moves = {(move.side, move.path): move for _, file in merged for move in file.moves}
+    for both, file in merged:
+        draft.place(both, file, contents, moves)
+    draft.move(moves)
+    draft.part_names()
+    return draft.finished()
+
+
+def conflicts_in(paths: Mapping[str, object]) -> tuple[str, ...]:
+    """The paths of a tree that are one side of a clash, in order; `place_of` tells of what."""
+    return tuple(sorted(path for path in paths if ".conflict-" in path and place_of(path).kind == "conflict"))
+
+
+def _contents(both: BothChanged, contents: Mapping[str, bytes], sides: Sides) -> Contents:
+    return Contents(
+        base=contents[both.base] if both.base else None,
+        local=contents[both.local],
+        remote=contents[both.remote],
+        sides=sides,
+    )
+
+
+class _Draft:
+    """The merged tree while it is put together."""
+
+    def __init__(self, plan: MergePlan, sides: Sides) -> None:
+        self._plan = plan
+        self._sides = sides
+        self._entries = dict(plan.settled)
+        self._written: dict[str, bytes] = {}
+        self._notes = [Note(kind="kept", path=path) for path in plan.kept]
+        self._moved: set[tuple[SideName, str]] = set()
+
+    def place(
+        self,
+        both: BothChanged,
+        file: MergedFile,
+        contents: Mapping[str, bytes],
+        moves: Mapping[tuple[SideName, str], Move],
+    ) -> None:
+        """Put a merged file at its path, and the version that it does not hold beside it."""
+        entry_of: dict[SideName, str] = {"local": both.local, "remote": both.remote}
+        self._notes += [
+            Note(kind="renamed_artifact", path=one.artifact_id, other=one.renamed_to) for one in file.renamed
+        ]
+        for side, entry in entry_of.items():
+            move = moves.get((side, both.path))
+            if move is not None:  # the index says whose bytes these are
+                self._entries[both.path] = both.remote if side == "local" else both.local
+                self._entries[move.moved_to] = entry
+                self._moved.add((side, both.path))
+                self._notes.append(Note(kind="moved", path=both.path, other=move.moved_to))
+                return
+        if file.stands is not None:
+            self._entries[both.path] = entry_of[file.stands]
+        elif file.content is not None:
+            self._written[both.path] = file.content
+        if file.beside is not None:
+            entry = entry_of[file.beside]
+            ulid = derived_ulid(file.beside_at, both.path.encode(), contents[entry])
+            beside = conflict_path(both.path, self._sides.of(file.beside).node_id, ulid)
+            self._entries[beside] = entry
+            self._notes.append(Note(kind="conflict", path=both.path, other=beside, clashes=file.clashes))
+
+    def move(self, moves: Mapping[tuple[SideName, str], Move]) -> None:
+        """Move the files of artifacts that one side alone has at their path."""
+        for (side, path), move in sorted(moves.items()):
+            if (side, path) in self._moved or path not in self._entries:
+                continue
+            self._entries[move.moved_to] = self._entries[path]
+            if (
+                sum(path in added for added in self._plan.added) == 1
+            ):  # no pointer of the other side leads there
+                del self._entries[path]
+            self._notes.append(Note(kind="moved", path=path, other=move.moved_to))
+
+    def part_names(self) -> None:
+        """Give another name to memories that only the merge brought together, and no file system can hold both.
+
+        A folder has the spelling that was there before, else the first one. A file gives way to a folder, and to a
+        file that was there before it.
+        """
+        local, remote = self._plan.added
+        if not local or not remote:
+            return
+        news = local | remote
+        paths = [path for path in (*self._entries, *self._written) if path.startswith(f"{MEMORY_FOLDER}/")]
+        paths = sorted(filter(is_safe, paths), key=lambda path: (path in news, path))
+        spelled: dict[str, str] = {}
+        for path in paths:
+            for folder in _folders(path):
+                spelled.setdefault(folded(folder), folder)
+        old_folders = {folded(folder) for path in paths if path not in news for folder in _folders(path)}
+        files: set[str] = set()
+        for path in paths:
+            name = path if path not in news else _in_folders(path, spelled)
+            fold = folded(name)
+            if (fold in files and path in news) or (
+                fold in spelled and not (path not in news and fold in old_folders)
+            ):
+                name = self._renamed(name, path)
+            if name != path:
+                self._rename(path, name)
+            files.add(folded(name))
+
+    def _renamed(self, name: str, path: str) -> str:
+        who = self._sides.of("remote" if path in self._plan.added[1] else "local")
+        content = self._entries[path].encode() if path in self._entries else self._written[path]
+        return conflict_path(name, who.node_id, derived_ulid(who.at, name.encode(), content))
+
+    def _rename(self, path: str, name: str) -> None:
+        if path in self._entries:
+            self._entries[name] = self._entries.pop(path)
+        else:
+            self._written[name] = self._written.pop(path)
+        self._notes.append(Note(kind="moved", path=path, other=name))
+
+    def finished(self) -> MergedTree:
+        """The tree, and the notes in order."""
+        notes = [*self._notes, *(Note(kind="withheld", path=path) for path in withheld(self._entries))]
+        return MergedTree(entries=self._entries, written=self._written, notes=tuple(sorted(set(notes))))
+
+
+def _folders(path: str) -> list[str]:
+    """The folders above `path`, the outermost first."""
+    parts = path.split("/")
+    return ["/".join(parts[:depth]) for depth in range(1, len(parts))]
+
+
+def _in_folders(path: str, spelled: Mapping[str, str]) -> str:
+    """`path` with its folders in the spelling that they have in the merged tree."""
+    name, *parts = path.split("/")
+    for part in parts:
+        name = f"{spelled.get(folded(name), name)}/{part}"
+    return name

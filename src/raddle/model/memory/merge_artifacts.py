@@ -1,0 +1,150 @@
+"""Two indexes of a run's artifacts as one: every pointer of either side, and no bytes that two of them fight over.
+
+A pointer is immutable, so an id that names two contents names none: the later one gets an id of its own, and its
+file, if the store holds it, another path. Both are worked out together, or a pointer would lead to the other's bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from raddle.model.clock import parse_time
+from raddle.model.errors import FormatError
+from raddle.model.memory.artifact import Artifact, ArtifactIndex, decode_artifact, pointers_of
+from raddle.model.memory.merge_sides import Settled, SideName, Sides, replaced, settled_field
+from raddle.model.memory.names import folded
+from raddle.model.memory.repo_layout import moved_artifact_id, moved_artifact_path
+from raddle.model.memory.ulids import derived_ulid
+from raddle.model.three_way import MISSING, keys_of_both, merge_mappings, merge_values, same
+
+
+class Move(Struct, frozen=True, kw_only=True):
+    """One side's file at `path` belongs to `moved_to` in the merged tree."""
+
+    side: SideName
+    path: str
+    moved_to: str
+
+
+class Renamed(Struct, frozen=True, kw_only=True):
+    """An artifact that has another id now, because another one has its own."""
+
+    artifact_id: str
+    renamed_to: str
+    side: SideName
+
+
+class MergedIndex(Struct, frozen=True, kw_only=True):
+    """The index of both, what moves with it, and who was renamed."""
+
+    index: ArtifactIndex
+    moves: tuple[Move, ...] = ()
+    renamed: tuple[Renamed, ...] = ()
+
+
+def merge_indexes(
+    base: ArtifactIndex | None, local: ArtifactIndex, remote: ArtifactIndex, sides: Sides, settle: Settled
+) -> MergedIndex:
+    """Every pointer of either side; of two contents with one id the earlier keeps it."""
+    union = _Union(sides, settle)
+    before, here, there = pointers_of(base) if base else {}, pointers_of(local), pointers_of(remote)
+    for artifact_id in keys_of_both(before, here, there):
+        union.add(
+            artifact_id,
+            before.get(artifact_id, MISSING),
+            here.get(artifact_id, MISSING),
+            there.get(artifact_id, MISSING),
+        )
+    union.part_files()
+    index = replaced(
+        local,
+        run_id=settled_field(settle, "run_id", base and base.run_id, local.run_id, remote.run_id),
+        artifacts=union.artifacts,
+        unread=union.unread,
+        unknown=merge_mappings(base.unknown if base else {}, local.unknown, remote.unknown, settle),
+    )
+    return MergedIndex(index=index, moves=tuple(union.moves), renamed=tuple(union.renamed))
+
+
+class _Union:
+    """The pointers of both sides while they are put together."""
+
+    def __init__(self, sides: Sides, settle: Settled) -> None:
+        self._sides = sides
+        self._settle = settle
+        self._owners: dict[str, SideName] = {}
+        self.artifacts: dict[str, Artifact] = {}
+        self.unread: dict[str, Any] = {}
+        self.moves: list[Move] = []
+        self.renamed: list[Renamed] = []
+
+    def add(self, artifact_id: str, base: Any, local: Any, remote: Any) -> None:
+        """What the three say of one id; MISSING: nothing."""
+        if local is MISSING or remote is MISSING:
+            self._owners[artifact_id] = "remote" if local is MISSING else "local"
+            self._keep(artifact_id, remote if local is MISSING else local)
+        elif same(local, remote) or same(remote, base):
+            self._keep(artifact_id, local)
+        elif same(local, base):
+            self._keep(artifact_id, remote)
+        else:
+            self._add_both(artifact_id, base, local, remote)
+
+    def _add_both(self, artifact_id: str, base: Any, local: Any, remote: Any) -> None:
+        here, there = _readable(artifact_id, local), _readable(artifact_id, remote)
+        if here is None or there is None or here.sha256 == there.sha256:
+            where = ("artifacts", artifact_id)
+            self._keep(artifact_id, merge_values(base, local, remote, self._settle, where))
+            return
+        loser: SideName = "local" if _age(here) > _age(there) else "remote"
+        self.artifacts[artifact_id], other = (there, here) if loser == "local" else (here, there)
+        apart = self._apart(other, loser)
+        self.artifacts[apart.artifact_id] = apart
+        self.renamed.append(Renamed(artifact_id=artifact_id, renamed_to=apart.artifact_id, side=loser))
+
+    def _keep(self, artifact_id: str, pointer: Any) -> None:
+        artifact = _readable(artifact_id, pointer)
+        if artifact is None:
+            self.unread[artifact_id] = pointer
+        else:
+            self.artifacts[artifact_id] = artifact
+
+    def _apart(self, artifact: Artifact, side: SideName, *, with_id: bool = True) -> Artifact:
+        """The artifact under a path (and an id) of its own, the same wherever it is worked out."""
+        node_id = self._sides.of(side).node_id
+        ulid = derived_ulid(_age(artifact)[0], artifact.artifact_id.encode(), artifact.sha256.encode())
+        artifact_id = (
+            moved_artifact_id(artifact.artifact_id, node_id, ulid) if with_id else artifact.artifact_id
+        )
+        if artifact.path is None:
+            return replaced(artifact, artifact_id=artifact_id)
+        path = moved_artifact_path(artifact.path, node_id, ulid)
+        self.moves.append(Move(side=side, path=artifact.path, moved_to=path))
+        return replaced(artifact, artifact_id=artifact_id, uri=path)
+
+    def part_files(self) -> None:
+        """Give a file of its own to each artifact whose path, but not whose content, the other side's has too."""
+        first: dict[str, Artifact] = {}
+        oldest_first = sorted(
+            self.artifacts.values(), key=lambda artifact: (*_age(artifact), artifact.artifact_id)
+        )
+        for artifact in oldest_first:
+            if artifact.path is None:
+                continue
+            holder = first.setdefault(folded(artifact.path), artifact)
+            side = self._owners.get(artifact.artifact_id)
+            if holder.sha256 != artifact.sha256 and side not in (None, self._owners.get(holder.artifact_id)):
+                self.artifacts[artifact.artifact_id] = self._apart(artifact, side, with_id=False)
+
+
+def _readable(artifact_id: str, pointer: Any) -> Artifact | None:
+    try:
+        return decode_artifact(artifact_id, pointer)
+    except FormatError:
+        return None
+
+
+def _age(artifact: Artifact) -> tuple[int, str]:
+    return parse_time(artifact.created_ts) or 0, artifact.sha256

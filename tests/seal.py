@@ -24,7 +24,7 @@ REAL_HOMES = tuple(
 )
 """The person's home as the machine and as the environment name it, before anything was sealed."""
 
-KEPT_NAMES = frozenset({"PATH", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"})
+KEPT_NAMES = frozenset({"PATH", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "NODE_EXTRA_CA_CERTS"})
 KEPT_PREFIXES = ("PYTEST_", "PYTHON", "COV_", "COVERAGE_", "HYPOTHESIS_")
 """What a test process may inherit; every other variable goes, whatever program reads it."""
 

@@ -5,12 +5,13 @@ Owns what of a file is kept: its bytes, its name without its folder, its type.
 
 from __future__ import annotations
 
+import contextlib
 import mimetypes
 from collections.abc import Iterable
 from pathlib import Path
 
 from raddle.adapters.files import make_folder, write_atomic
-from raddle.model.errors import InvalidInput, NotFound, RaddleError, StorageError, TooLarge
+from raddle.model.errors import BrokenFormat, InvalidInput, NotFound, RaddleError, StorageError, TooLarge
 from raddle.model.threads.message import Attachment
 from raddle.model.threads.thread import Thread
 from raddle.wiring import Stores
@@ -49,20 +50,23 @@ def _attachment(stores: Stores, path: Path) -> Attachment:
 def attachment_bytes(stores: Stores, attachment: Attachment, *, is_private: bool) -> bytes | None:
     """What was attached: from here, else from the server that another device gave it to; then it is kept. None where
     it is not to be had. A network is asked only where this device is signed in and may, never for a private thread."""
-    try:
-        return stores.blobs.read(attachment.sha256)
-    except NotFound:
-        pass
+    return bytes_of_blob(stores, attachment.sha256, is_private=is_private)
+
+
+def bytes_of_blob(stores: Stores, sha256: str, *, is_private: bool) -> bytes | None:
+    """The same by its name alone."""
+    with contextlib.suppress(NotFound, BrokenFormat):  # a damaged one may be whole elsewhere
+        return stores.blobs.read(sha256)
     from raddle.wiring.remote import open_remote, server_of  # noqa: PLC0415  most blobs are here
 
     if is_private or stores.config.is_offline or not server_of(stores, is_needed=False):
         return None
     try:
         with open_remote(stores) as remote:
-            data = _fetched(remote.blob(attachment.sha256))
+            data = _fetched(remote.blob(sha256))
     except RaddleError:  # not there, not signed in, no network: the words say that it is missing
         return None
-    return data if data is not None and stores.blobs.put(data, compress=True) == attachment.sha256 else None
+    return data if data is not None and stores.blobs.put(data, compress=True) == sha256 else None
 
 
 def _fetched(pieces: Iterable[bytes]) -> bytes | None:

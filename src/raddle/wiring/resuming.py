@@ -6,15 +6,17 @@ OpenCode, by its own program: `resuming_opencode.py`.
 
 from __future__ import annotations
 
+import functools
 import os
 from pathlib import Path
 
 from raddle.actions.resuming.registry import AGENTS, FORMS, OPENCODE, name_of
-from raddle.actions.resuming.told import BytesOf, told_path
+from raddle.actions.resuming.told import told_path
 from raddle.adapters.programs import run_here
-from raddle.model.errors import BrokenFormat, InvalidInput, NotFound
+from raddle.model.errors import InvalidInput, NotFound
 from raddle.model.threads.thread import Thread
 from raddle.wiring import Stores
+from raddle.wiring.attaching import bytes_of_blob
 from raddle.wiring.resumed import Resumed
 from raddle.wiring.resuming_files import prepare_file
 from raddle.wiring.resuming_opencode import prepare_opencode
@@ -34,7 +36,9 @@ def prepare_session(
     if not name:
         raise NotFound("agent to go on in", agent, f"it is one of {', '.join(AGENTS)}")
     folder = _folder(workspace)
-    told = told_path(thread, _leaf_of(thread, leaf), _bytes_in(stores))
+    told = told_path(
+        thread, _leaf_of(thread, leaf), functools.partial(bytes_of_blob, stores, is_private=thread.is_private)
+    )
     if name == OPENCODE:
         return prepare_opencode(stores, thread, told, folder)
     return prepare_file(stores, thread, told, FORMS[name], folder)
@@ -43,18 +47,6 @@ def prepare_session(
 def run_agent(session: Resumed) -> int:
     """Run what goes on with the session, at the person's terminal; its exit code."""
     return run_here(session.argv, cwd=session.cwd)
-
-
-def _bytes_in(stores: Stores) -> BytesOf:
-    """Gives the bytes of a blob, None where they are not here or damaged."""
-
-    def found(sha256: str) -> bytes | None:
-        try:
-            return stores.blobs.read(sha256) if stores.blobs.size(sha256) is not None else None
-        except (BrokenFormat, NotFound):
-            return None
-
-    return found
 
 
 def _folder(workspace: Path) -> str:

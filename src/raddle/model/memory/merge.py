@@ -6,7 +6,7 @@ work for each other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -126,43 +126,34 @@ class _Draft:
             if (side, path) in self._moved or path not in self._entries:
                 continue
             self._entries[move.moved_to] = self._entries[path]
-            if (
-                sum(path in added for added in self._plan.added) == 1
-            ):  # no pointer of the other side leads there
+            if path in self._plan.only[0] | self._plan.only[1]:  # no pointer of the other side leads there
                 del self._entries[path]
             self._notes.append(Note(kind="moved", path=path, other=move.moved_to))
 
     def part_names(self) -> None:
         """Give another name to memories that only the merge brought together, and no file system can hold both.
 
-        A folder has the spelling that was there before, else the first one. A file gives way to a folder, and to a
-        file that was there before it.
+        A folder has the spelling that was there before, else the first one. A file gives way to a folder, and to
+        a file that was there before it. What one side had side by side already stays as it is.
         """
-        local, remote = self._plan.added
-        if not local or not remote:
-            return
-        news = local | remote
         paths = [path for path in (*self._entries, *self._written) if path.startswith(f"{MEMORY_FOLDER}/")]
-        paths = sorted(filter(is_safe, paths), key=lambda path: (path in news, path))
-        spelled: dict[str, str] = {}
+        paths = sorted(filter(is_safe, paths), key=lambda path: (path not in self._plan.old, path))
+        sides = _Names(paths, self._plan.only[1]), _Names(paths, self._plan.only[0])
+        placed: tuple[set[str], set[str]] = (set(), set())
         for path in paths:
-            for folder in _folders(path):
-                spelled.setdefault(folded(folder), folder)
-        old_folders = {folded(folder) for path in paths if path not in news for folder in _folders(path)}
-        files: set[str] = set()
-        for path in paths:
-            name = path if path not in news else _in_folders(path, spelled)
-            fold = folded(name)
-            if (fold in files and path in news) or (
-                fold in spelled and not (path not in news and fold in old_folders)
-            ):
-                name = self._renamed(name, path)
-            if name != path:
-                self._rename(path, name)
-            files.add(folded(name))
+            for own, other in ((0, 1), (1, 0)):
+                if path not in self._plan.only[own]:
+                    continue
+                name = sides[own].respelled(path, sides[other])
+                fold = folded(name)
+                if fold in placed[other] or (fold in sides[other].folders and fold not in sides[own].folders):
+                    name = self._renamed(name, path)
+                if name != path:
+                    self._rename(path, name)
+                placed[own].add(folded(name))
 
     def _renamed(self, name: str, path: str) -> str:
-        who = self._sides.of("remote" if path in self._plan.added[1] else "local")
+        who = self._sides.of("remote" if path in self._plan.only[1] else "local")
         content = self._entries[path].encode() if path in self._entries else self._written[path]
         return conflict_path(name, who.node_id, derived_ulid(who.at, name.encode(), content))
 
@@ -179,15 +170,34 @@ class _Draft:
         return MergedTree(entries=self._entries, written=self._written, notes=tuple(sorted(set(notes))))
 
 
+class _Names:
+    """The folders above one side's memories, as it spells them: all of `paths` but those of the other side alone."""
+
+    def __init__(self, paths: Sequence[str], but: frozenset[str]) -> None:
+        self.folders: dict[str, tuple[int, str]] = {}
+        self._spellings: set[str] = set()
+        for rank, path in enumerate(paths):
+            for folder in () if path in but else _folders(path):
+                self._spellings.add(folder)
+                self.folders.setdefault(folded(folder), (rank, folder))
+
+    def respelled(self, path: str, other: _Names) -> str:
+        """`path` with each of its folders as the other side spells it, where that one was there first."""
+        name, *parts = path.split("/")
+        for part in parts:
+            fold = folded(name)
+            theirs = other.folders.get(fold)
+            if (
+                theirs is not None
+                and theirs < self.folders.get(fold, theirs)
+                and theirs[1] not in self._spellings
+            ):
+                name = theirs[1]
+            name = f"{name}/{part}"
+        return name
+
+
 def _folders(path: str) -> list[str]:
     """The folders above `path`, the outermost first."""
     parts = path.split("/")
     return ["/".join(parts[:depth]) for depth in range(1, len(parts))]
-
-
-def _in_folders(path: str, spelled: Mapping[str, str]) -> str:
-    """`path` with its folders in the spelling that they have in the merged tree."""
-    name, *parts = path.split("/")
-    for part in parts:
-        name = f"{spelled.get(folded(name), name)}/{part}"
-    return name

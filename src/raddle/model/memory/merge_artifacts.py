@@ -13,7 +13,7 @@ from msgspec import Struct
 from raddle.model.clock import parse_time
 from raddle.model.errors import FormatError
 from raddle.model.memory.artifact import Artifact, ArtifactIndex, decode_artifact, pointers_of
-from raddle.model.memory.merge_sides import Settled, SideName, Sides, replaced, settled_field
+from raddle.model.memory.merge_sides import Settled, SideName, Sides, earliest, replaced, settled_field
 from raddle.model.memory.names import folded
 from raddle.model.memory.repo_layout import moved_artifact_id, moved_artifact_path
 from raddle.model.memory.ulids import derived_ulid
@@ -94,15 +94,26 @@ class _Union:
 
     def _add_both(self, artifact_id: str, base: Any, local: Any, remote: Any) -> None:
         here, there = _readable(artifact_id, local), _readable(artifact_id, remote)
-        if here is None or there is None or here.sha256 == there.sha256:
-            where = ("artifacts", artifact_id)
-            self._keep(artifact_id, merge_values(base, local, remote, self._settle, where))
-            return
-        loser: SideName = "local" if _age(here) > _age(there) else "remote"
-        self.artifacts[artifact_id], other = (there, here) if loser == "local" else (here, there)
-        apart = self._apart(other, loser)
+        where = ("artifacts", artifact_id)
+        if here is not None and there is not None and here.sha256 == there.sha256:
+            first = {"created_ts": earliest(here.created_ts, there.created_ts)}  # one content, told of twice
+            self._keep(artifact_id, merge_values(base, local | first, remote | first, self._settle, where))
+        elif here is not None and (there is None or _age(here) > _age(there)):
+            self._keep(artifact_id, remote)
+            self._rename(here, "local")
+        elif there is not None:
+            self._keep(artifact_id, local)
+            self._rename(there, "remote")
+        else:
+            self._keep(artifact_id, self._settle(where, base, local, remote))
+
+    def _rename(self, artifact: Artifact, side: SideName) -> None:
+        """Another artifact has its id: an older one, or one that cannot be read and so cannot be renamed."""
+        apart = self._apart(artifact, side)
         self.artifacts[apart.artifact_id] = apart
-        self.renamed.append(Renamed(artifact_id=artifact_id, renamed_to=apart.artifact_id, side=loser))
+        self.renamed.append(
+            Renamed(artifact_id=artifact.artifact_id, renamed_to=apart.artifact_id, side=side)
+        )
 
     def _keep(self, artifact_id: str, pointer: Any) -> None:
         artifact = _readable(artifact_id, pointer)

@@ -26,12 +26,14 @@ class BothChanged(Struct, frozen=True, kw_only=True):
 
 class MergePlan(Struct, frozen=True, kw_only=True):
     """`settled`: what stands without a look inside. `kept`: files that one side removed and the other changed; they
-    are among the settled. `added`: paths that a side has and the base has not."""
+    are among the settled. `only`: paths that the local, and those that the remote side alone has."""
 
     settled: dict[str, str]
     both_changed: tuple[BothChanged, ...]
     kept: tuple[str, ...]
-    added: tuple[frozenset[str], frozenset[str]]
+    only: tuple[frozenset[str], frozenset[str]]
+    old: frozenset[str]
+    """Paths of the base."""
     projects: tuple[str | None, str | None]
     """The contents of the local and the remote `project.yaml`."""
 
@@ -79,7 +81,8 @@ def plan_merge(base: Tree, local: Tree, remote: Tree) -> MergePlan:
         settled=settled,
         both_changed=tuple(both_changed),
         kept=tuple(kept),
-        added=(frozenset(local.keys() - base.keys()), frozenset(remote.keys() - base.keys())),
+        only=(frozenset(local.keys() - remote.keys()), frozenset(remote.keys() - local.keys())),
+        old=frozenset(base),
         projects=(local.get(PROJECT_FILE), remote.get(PROJECT_FILE)),
     )
 

@@ -11,6 +11,7 @@ import pytest
 
 from raddle.actions.sync.ports import Note
 from raddle.adapters.local_store.hub_bases import HubBases
+from raddle.adapters.local_store.thread_marks import ThreadMarks
 from raddle.adapters.paths import Paths
 from raddle.config import load_config
 from raddle.model.clock import system_clock
@@ -31,7 +32,7 @@ from raddle.wiring.daemon_state import (
 )
 from raddle.wiring.daemon_sync import DaemonSync
 from raddle.wiring.standing import ground_of
-from tests.builders import THREAD_ID
+from tests.builders import THREAD_ID, WoundClock
 from tests.builders_claude_code import a_short_session
 from tests.builders_import import Machine
 
@@ -216,6 +217,39 @@ def test_a_look_counts_what_the_server_lacks_and_leaves_alone_what_rests(machine
         bases.note(thread.id, Note(code="purged", reason="", is_final=True))
         seen = work.look()
         assert (seen.pending, seen.is_due, seen.again_in) == (0, False, None)
+        bases.close()
+
+
+def test_what_somebody_only_types_is_sent_every_half_minute_and_what_they_say_at_once(
+    machine: Machine,
+) -> None:
+    machine.keep(a_short_session())
+    machine.bring_in()
+    (thread,) = machine.threads()
+    clock = machine.clock
+    assert isinstance(clock, WoundClock)
+    with signed(machine) as stores:
+        bases = HubBases(stores.paths.hub_bases(SERVER))
+        bases.replace(thread.id, Delta(version=3), "e")
+        bases.settle(thread.id, ThreadMarks(stores.paths).mark(thread.id), is_private=False)
+        work = DaemonSync(stores)
+        seen = work.look()
+        assert not seen.is_due
+        for text in ("a", "a thou", "a thought"):
+            stores.threads.apply(thread.id, lambda editor, text=text: editor.set_draft(None, text))  # type: ignore[misc]
+            seen = work.look()
+            assert (seen.pending, seen.is_due) == (1, False)
+            clock.wind(9_000_000)
+        assert seen.again_in is not None
+        assert 0 < seen.again_in <= 30
+        clock.wind(4_000_000)
+        assert work.look().is_due
+        bases.settle(thread.id, ThreadMarks(stores.paths).mark(thread.id), is_private=False)
+        assert not work.look().is_due
+        stores.threads.apply(thread.id, lambda editor: editor.set_draft(None, "a thought, more"))
+        assert not work.look().is_due
+        stores.threads.append(thread.id, "user", "said")
+        assert work.look().is_due
         bases.close()
 
 

@@ -1,4 +1,4 @@
-"""What must hold of any merge of two copies of a store, told by the files alone; nothing here knows how it is merged."""
+"""What must hold of any merge of two copies of a store, told by the files alone: nothing here knows how it is done."""
 
 from __future__ import annotations
 
@@ -85,7 +85,8 @@ def check_one_sided(story: Story, files: Files, tree: MergedTree) -> None:
     moved = {note.path for note in tree.notes if note.kind == "moved"}
     for path in story.base.keys() | story.local.keys() | story.remote.keys():
         before, here, there = story.base.get(path), story.local.get(path), story.remote.get(path)
-        if path in moved or (here != before and there != before and here != there):
+        is_one_sided = before in (here, there) or here == there
+        if path in moved or not is_one_sided:
             continue
         stands = there if here == before else here
         demand(files.get(path) == stands, f"{path}: one side changed it, and that is not what stands")
@@ -114,7 +115,7 @@ def check_run(story: Story, files: Files) -> None:
     path = run_file(RUN_ID)
     versions = [version[path] for version in (story.base, story.local, story.remote)]
     if not all(_reads(decode_run, data) for data in versions):
-        if not story.base[path] in (story.local[path], story.remote[path]):
+        if story.base[path] not in (story.local[path], story.remote[path]):
             demand(
                 _reads(decode_run, files[path]) or b"schema_version: 9" in files[path], "a broken run stands"
             )
@@ -133,8 +134,8 @@ def check_run(story: Story, files: Files) -> None:
     ]
     demand(stints[3].keys() == stints[1].keys() | stints[2].keys(), "a stint is gone")
     for key, stint in stints[3].items():
-        left = {side[key].left for side in stints[1:3] if key in side} - {None}
-        demand(stint.left == max(left, default=None), "a node left and is still there")
+        left = {side[key].left or "" for side in stints[1:3] if key in side}
+        demand((stint.left or "") == max(left), "a node left and is still there")
     _check_clashing_values(
         files,
         path,
@@ -213,7 +214,7 @@ def check_artifacts(story: Story, files: Files, tree: MergedTree) -> None:
         demand(artifact.path in files, "a pointer to nothing")
         content = files[artifact.path or ""]
         demand(hashlib.sha256(content).hexdigest() == artifact.sha256, "a pointer to another's bytes")
-    for artifact_id in both.artifacts.keys() & both.artifacts.keys():
+    for artifact_id in both.artifacts:
         told = [
             (side.artifacts[artifact_id].created_ts, side.artifacts[artifact_id].sha256)
             for side in (decode_index(story.local[path]), decode_index(story.remote[path]))
@@ -241,6 +242,7 @@ def check_memories(story: Story, files: Files) -> None:
         demand(b"<<<<<<<" not in data and b">>>>>>>" not in data, "a marker")
         if _is_text(path) and path in story.local.keys() & story.remote.keys() & story.base.keys():
             _check_front_matter(story, path, data)
+            _check_no_needless_conflict(story, path, files)
 
 
 def _check_front_matter(story: Story, path: str, data: bytes) -> None:
@@ -252,6 +254,22 @@ def _check_front_matter(story: Story, path: str, data: bytes) -> None:
     expected = set(local.tags) | set(remote.tags)
     demand(set(both.tags) == expected - taken_off, f"{path}: tags")
     demand(both.updated == max(local.updated, remote.updated), f"{path}: when it was written last")
+
+
+def _check_no_needless_conflict(story: Story, path: str, files: Files) -> None:
+    """Who wrote last, when and under which tags is never a clash."""
+    versions = [version[path] for version in story[:3]]
+    is_beside = any(other.startswith(f"{path}.conflict-") and other not in story.base for other in files)
+    if not is_beside or any(b"\xff" in version for version in versions):
+        return
+    base, local, remote = (parse_memory(version.decode()) for version in versions)
+    for field in (
+        [memory.body for memory in (base, local, remote)],
+        [memory.front_matter.description for memory in (base, local, remote)],
+    ):
+        if field[1] != field[2] and field[0] not in field[1:]:
+            return
+    raise LawBroken(f"{path}: a conflict over nothing")
 
 
 def _is_text(path: str) -> bool:
@@ -291,6 +309,12 @@ def check_names(story: Story, files: Files) -> None:
         parts = path.split("/")
         for depth in range(1, len(parts)):
             demand("/".join(parts[:depth]) not in seen, f"{path} stands in a file")
+    artifacts: dict[str, bytes] = {}
+    for path, data in files.items():
+        if "/artifacts/" in path:
+            demand(
+                artifacts.setdefault(_folded(path), data) == data, f"{path} and its twin hold different bytes"
+            )
     spellings: dict[str, str] = {}
     for path in seen.values():
         for depth in range(1, len(path.split("/"))):
@@ -310,7 +334,7 @@ def check_notes(files: Files, tree: MergedTree) -> None:
 
 
 def _moved_on(order: tuple[str, ...], base: str | None, local: str, remote: str) -> str:
-    if local == base or remote == base:
+    if base in (local, remote):
         return remote if local == base else local
     return max(local, remote, key=order.index)
 

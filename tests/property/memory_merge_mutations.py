@@ -8,15 +8,20 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from raddle.model.memory import merge, merge_artifacts, merge_files, merge_records, merge_texts, merge_trees
+from raddle.model import three_way
+from raddle.model.memory import merge, merge_artifacts, merge_files, merge_records, merge_texts
 from raddle.model.memory.merge_files import Contents, MergedFile
 from raddle.model.memory.merge_trees import BothChanged, MergePlan, Tree, plan_merge
+from raddle.model.memory.run import PHASE_STATUSES, RUN_STATUSES
+from raddle.model.memory.ulids import derived_ulid
 from tests.property.memory_stories import (
     Act,
     changes_of_memory,
     changes_of_project,
     changes_of_run,
     changes_of_summary,
+    changes_of_tags,
+    changes_of_twins,
     new_artifact,
     new_handoff,
     rare_accident,
@@ -88,11 +93,11 @@ def bytes_stay_as_they_are(patch: Patch) -> None:
 
 
 def status_goes_by_its_order(patch: Patch) -> None:
-    patch.setattr(merge_records, "RUN_STATUSES", ())
+    patch.setattr(merge_records, "RUN_STATUSES", RUN_STATUSES[::-1])
 
 
 def phases_go_by_their_order(patch: Patch) -> None:
-    patch.setattr(merge_records, "PHASE_STATUSES", ())
+    patch.setattr(merge_records, "PHASE_STATUSES", PHASE_STATUSES[::-1])
 
 
 def a_status_is_weighed_only_if_both_changed_it(patch: Patch) -> None:
@@ -100,11 +105,15 @@ def a_status_is_weighed_only_if_both_changed_it(patch: Patch) -> None:
 
 
 def every_phase_of_a_run_stays(patch: Patch) -> None:
-    patch.setattr(merge_records, "keys_of_both", lambda base, local, remote: sorted(local.keys() & remote.keys()))
+    patch.setattr(
+        merge_records, "keys_of_both", lambda base, local, remote: sorted(local.keys() & remote.keys())
+    )
 
 
 def every_stint_stays(patch: Patch) -> None:
-    patch.setattr(merge_records, "_merge_stints", lambda base, local, remote, settle: max(local, remote, key=repr))
+    patch.setattr(
+        merge_records, "_merge_stints", lambda base, local, remote, settle: max(local, remote, key=repr)
+    )
 
 
 def who_left_has_left(patch: Patch) -> None:
@@ -135,7 +144,9 @@ def a_clash_of_fields_is_told(patch: Patch) -> None:
 
 
 def every_pointer_stays(patch: Patch) -> None:
-    patch.setattr(merge_artifacts, "keys_of_both", lambda base, local, remote: sorted(local.keys() & remote.keys()))
+    patch.setattr(
+        merge_artifacts, "keys_of_both", lambda base, local, remote: sorted(local.keys() & remote.keys())
+    )
 
 
 def two_contents_are_two_artifacts(patch: Patch) -> None:
@@ -161,7 +172,7 @@ def two_artifacts_do_not_share_a_file(patch: Patch) -> None:
 def a_new_name_is_the_same_wherever_it_is_made(patch: Patch) -> None:
     """By whom it was made instead of by what it holds."""
     calls = iter(range(10**9))
-    whole = merge.derived_ulid
+    whole = derived_ulid
     patch.setattr(merge, "derived_ulid", lambda at, *parts: whole(at + next(calls) * 1_000, *parts))
 
 
@@ -184,7 +195,7 @@ def texts_merge_by_lines(patch: Patch) -> None:
 
 
 def a_line_that_both_changed_is_a_clash(patch: Patch) -> None:
-    whole = merge_texts.merge_texts
+    whole = three_way.merge_texts
 
     def first_come(base: str, local: str, remote: str) -> str:
         merged = whole(base, local, remote)
@@ -195,9 +206,7 @@ def a_line_that_both_changed_is_a_clash(patch: Patch) -> None:
 
 
 def a_tag_that_was_taken_off_stays_off(patch: Patch) -> None:
-    patch.setattr(
-        merge_texts, "_merge_tags", lambda base, local, remote: tuple(sorted({*local, *remote}))
-    )
+    patch.setattr(merge_texts, "_merge_tags", lambda base, local, remote: tuple(sorted({*local, *remote})))
 
 
 def a_tag_that_was_put_on_stays_on(patch: Patch) -> None:
@@ -212,7 +221,7 @@ def front_matter_merges_by_its_fields(patch: Patch) -> None:
     """By lines: two nodes that only stamp their writes clash each time."""
 
     def by_lines(base: str | None, local: str, remote: str, later: str) -> str | None:
-        return merge_texts.merge_texts(base or "", local, remote)
+        return three_way.merge_texts(base or "", local, remote)
 
     patch.setattr(merge_files, "merge_memories", by_lines)
 
@@ -232,6 +241,8 @@ def _other_rule(patch: Patch, kind: str, other: str) -> None:
 
 
 MEMORY: Acts = (changes_of_memory,)
+TAGS: Acts = (changes_of_tags,)
+TWINS: Acts = (changes_of_twins,)
 RUN: Acts = (changes_of_run,)
 PROJECT: Acts = (changes_of_project,)
 ARTIFACTS: Acts = (new_artifact,)
@@ -264,15 +275,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(bytes_move_with_their_pointer, ARTIFACTS),
     Mutation(two_artifacts_do_not_share_a_file, ARTIFACTS),
     Mutation(a_new_name_is_the_same_wherever_it_is_made, (changes_of_summary, changes_of_memory)),
-    Mutation(twins_get_names_of_their_own, MEMORY),
+    Mutation(twins_get_names_of_their_own, TWINS),
     Mutation(a_folder_has_one_spelling, MEMORY),
-    Mutation(unicode_forms_are_one_name, MEMORY),
+    Mutation(unicode_forms_are_one_name, TWINS),
     Mutation(texts_merge_by_lines, (changes_of_memory, changes_of_summary)),
     Mutation(a_line_that_both_changed_is_a_clash, (changes_of_memory, changes_of_summary)),
-    Mutation(a_tag_that_was_taken_off_stays_off, MEMORY),
-    Mutation(a_tag_that_was_put_on_stays_on, MEMORY),
-    Mutation(the_last_write_is_when_a_memory_was_written, MEMORY),
-    Mutation(front_matter_merges_by_its_fields, MEMORY),
+    Mutation(a_tag_that_was_taken_off_stays_off, TAGS),
+    Mutation(a_tag_that_was_put_on_stays_on, TAGS),
+    Mutation(the_last_write_is_when_a_memory_was_written, TAGS),
+    Mutation(front_matter_merges_by_its_fields, TAGS),
     Mutation(what_a_newer_raddle_wrote_stands, ACCIDENTS),
     Mutation(what_can_be_read_stands_before_what_cannot, ACCIDENTS),
 )

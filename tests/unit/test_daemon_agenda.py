@@ -59,8 +59,15 @@ def test_without_a_word_from_anybody_there_is_a_whole_sync_every_five_minutes() 
 def test_a_change_that_was_none_is_forgotten() -> None:
     agenda = settled()
     agenda.changed_here(10.0)
-    agenda.nothing_to_do()
+    agenda.nothing_to_do(11.0)
     assert agenda.due_at == EVERY_SECONDS
+
+
+def test_a_change_that_waits_comes_up_again_when_it_is_its_time() -> None:
+    agenda = settled()
+    agenda.changed_here(10.0)
+    agenda.nothing_to_do(11.0, again_in=30.0)
+    assert agenda.due_at == 41.0
 
 
 def test_failures_in_a_row_are_followed_by_longer_and_longer_waits_up_to_five_minutes() -> None:
@@ -141,7 +148,7 @@ def test_there_is_always_a_next_sync_and_never_later_than_five_minutes(events: l
         elif event == "woke":
             agenda.woke(now)
         elif event == "nothing":
-            agenda.nothing_to_do()
+            agenda.nothing_to_do(now)
         else:
             agenda.began(now)
             if event == "worked":

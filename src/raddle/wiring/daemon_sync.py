@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from msgspec import Struct
 
+from raddle.actions.sync.ports import Mark
 from raddle.adapters.local_store.hub_bases import HubBases
 from raddle.adapters.local_store.thread_marks import ThreadMarks
 from raddle.model.errors import ConflictError
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 _PATIENCE_SECONDS = 1.0
 """Another sync does the same work: it is waited for elsewhere."""
+_TYPING_SECONDS = 30.0
+"""A thread in which somebody only types is sent no more often than that."""
+_OF_TYPING = ("draft/", "updated_at")
 
 
 class Alarming(ConflictError):
@@ -70,6 +74,8 @@ class DaemonSync:
 
     def __init__(self, stores: Stores) -> None:
         self._stores = stores
+        self._typing: dict[str, int] = {}
+        """Threads in which somebody types -> since when, as far as the server does not know of it."""
         self.server = server_of(stores)
 
     def sync(self, is_over: Callable[[], bool]) -> Synced:
@@ -98,14 +104,22 @@ class DaemonSync:
 
     def look(self) -> Look:
         """What is pending; nothing is asked of the server, and no thread is read."""
-        marks = ThreadMarks(self._stores.paths).marks()
+        threads = ThreadMarks(self._stores.paths)
+        marks = threads.marks()
         with self._bases() as bases:
             known, notes, cursor = bases.all_known(), bases.notes(), bases.cursor()
         now = self._stores.clock()
         unsettled = {name for name, mark in marks.items() if name not in known or known[name].mark != mark}
+        typed_in = {
+            name for name in unsettled if name in known and _is_only_typed_in(threads, name, known[name].mark)
+        }
+        self._typing = {name: self._typing.get(name, now) for name in typed_in}
         final = {name for name, note in notes.items() if note.is_final}
+        ready = {name: since + int(_TYPING_SECONDS * 1_000_000) for name, since in self._typing.items()}
         waiting = [note.next_attempt_at - now for note in notes.values() if not note.is_final]
+        waiting += [at - now for at in ready.values()]
         resting = {name for name, note in notes.items() if note.is_final or note.next_attempt_at > now}
+        resting |= {name for name, at in ready.items() if at > now}
         return Look(
             pending=len(unsettled - final),
             is_due=bool(unsettled - resting),
@@ -137,3 +151,11 @@ class DaemonSync:
             yield bases
         finally:
             bases.close()
+
+
+def _is_only_typed_in(threads: ThreadMarks, name: str, mark: Mark | None) -> bool:
+    """Is all that was written since `mark` what somebody types and has not sent?"""
+    tail = None if mark is None else threads.tail(name, mark)
+    if tail is None or tail.delta.messages or not tail.delta.registers:
+        return False
+    return all(path.startswith(_OF_TYPING) for path in tail.delta.registers)

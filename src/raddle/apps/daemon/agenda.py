@@ -91,9 +91,11 @@ class Agenda:
         self._backoff.reset()
         self._not_before = now
 
-    def nothing_to_do(self) -> None:
-        """The change here was none that the server lacks."""
+    def nothing_to_do(self, now: float, *, again_in: float | None = None) -> None:
+        """The change here was none that the server lacks, or not yet: then `again_in` says when."""
         self._here_at = None
+        if again_in is not None:
+            self._again_at = now + max(again_in, FIRST_WAIT_SECONDS)
 
     def began(self, now: float) -> None:
         """A sync begins: what changes from now on is for the next one."""

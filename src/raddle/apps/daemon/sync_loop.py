@@ -131,7 +131,7 @@ class SyncLoop:
         look = self._work.look()
         self._board.change(pending=look.pending)
         if not look.is_due:
-            self._agenda.nothing_to_do()
+            self._agenda.nothing_to_do(now, again_in=look.again_in)
         return look.is_due
 
     def _sync(self, now: float) -> None:

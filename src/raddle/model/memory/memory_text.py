@@ -15,6 +15,7 @@ from msgspec import Struct
 from raddle.model.errors import BrokenFormat
 from raddle.model.memory.documents import plain_of, texts
 from raddle.model.memory.yaml_text import format_yaml, parse_yaml, rewrite_yaml
+from raddle.model.three_way import same
 
 _FENCE = "---"
 _LONGEST_FRONT_MATTER = 64 * 1024
@@ -45,13 +46,8 @@ class MemoryText(Struct, frozen=True, kw_only=True):
 def parse_memory(text: str) -> MemoryText:
     """`text` as front matter and body; nothing of it is lost, and nothing of it is refused."""
     head, yaml, body = _cut(text)
-    try:
-        plain = parse_yaml(yaml, "front matter") if head else None
-    except BrokenFormat:
-        plain = None
-    if head and plain is None and not yaml.strip():
-        plain = {}
-    if not isinstance(plain, dict):
+    plain = _plain(yaml) if head else None
+    if plain is None:
         return MemoryText(front_matter=FrontMatter(), body=text)
     return MemoryText(front_matter=front_matter_of(plain), body=body, head=head)
 
@@ -59,17 +55,25 @@ def parse_memory(text: str) -> MemoryText:
 def format_memory(memory: MemoryText) -> str:
     """The text of `memory`; a head that says what the front matter says stays as it was written."""
     plain = plain_of(memory.front_matter)
-    if memory.head:
-        _, yaml, _ = _cut(memory.head)
-        old = parse_yaml(yaml, "front matter") or {}
-        if plain_of(front_matter_of(old)) == plain:
-            return memory.head + memory.body
-        return (
-            f"{_FENCE}\n{rewrite_yaml(yaml, plain, 'front matter')}{_FENCE}\n\n{memory.body}"
-            if plain
-            else memory.body
-        )
-    return f"{_FENCE}\n{format_yaml(plain)}{_FENCE}\n\n{memory.body}" if plain else memory.body
+    yaml = _cut(memory.head)[1]
+    old = _plain(yaml) or {}
+    if memory.head and same(plain_of(front_matter_of(old)), plain):
+        return memory.head + memory.body
+    if not plain:  # a body that looks like front matter must not become it
+        return memory.body if not parse_memory(memory.body).head else f"{_FENCE}\n{_FENCE}\n\n{memory.body}"
+    written = rewrite_yaml(yaml, plain, "front matter") if old else format_yaml(plain)
+    return f"{_FENCE}\n{written}{_FENCE}\n\n{memory.body}"
+
+
+def _plain(yaml: str) -> dict[str, Any] | None:
+    """The fields between two fences (nothing: none); None where these are no fields."""
+    try:
+        plain = parse_yaml(yaml, "front matter") if yaml.strip() else None
+    except BrokenFormat:
+        return None
+    if plain is None:
+        return {}
+    return plain if isinstance(plain, dict) else None
 
 
 def front_matter_of(plain: dict[str, Any]) -> FrontMatter:

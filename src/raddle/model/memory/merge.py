@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from raddle.model.memory.merge_artifacts import Move
 from raddle.model.memory.merge_files import Contents, MergedFile, check_same_project, merge_file
-from raddle.model.memory.merge_sides import SideName, Sides
+from raddle.model.memory.merge_sides import Sides
 from raddle.model.memory.merge_trees import BothChanged, MergePlan, withheld
 from raddle.model.memory.names import folded
 from raddle.model.memory.repo_layout import MEMORY_FOLDER, conflict_path, is_safe, place_of
@@ -56,9 +56,9 @@ def merge_contents(plan: MergePlan, contents: Mapping[str, bytes], sides: Sides)
     check_same_project(*(contents.get(entry or "") for entry in plan.projects))
     draft = _Draft(plan, sides)
     merged = [(both, merge_file(both, _contents(both, contents, sides))) for both in plan.both_changed]
-    moves = {(move.side, move.path): move for _, file in merged for move in file.moves}
+    moves = [move for _, file in merged for move in file.moves]
     for both, file in merged:
-        draft.place(both, file, contents, moves)
+        draft.place(both, file, contents)
     draft.move(moves)
     draft.part_names()
     return draft.finished()
@@ -84,51 +84,53 @@ class _Draft:
     def __init__(self, plan: MergePlan, sides: Sides) -> None:
         self._plan = plan
         self._sides = sides
+        self._trees = {"local": plan.local, "remote": plan.remote}
+        self._only = (
+            frozenset(plan.local.keys() - plan.remote.keys()),
+            frozenset(plan.remote.keys() - plan.local.keys()),
+        )
         self._entries = dict(plan.settled)
         self._written: dict[str, bytes] = {}
         self._notes = [Note(kind="kept", path=path) for path in plan.kept]
-        self._moved: set[tuple[SideName, str]] = set()
+        self._beside: dict[str, str] = {}
 
-    def place(
-        self,
-        both: BothChanged,
-        file: MergedFile,
-        contents: Mapping[str, bytes],
-        moves: Mapping[tuple[SideName, str], Move],
-    ) -> None:
+    def place(self, both: BothChanged, file: MergedFile, contents: Mapping[str, bytes]) -> None:
         """Put a merged file at its path, and the version that it does not hold beside it."""
-        entry_of: dict[SideName, str] = {"local": both.local, "remote": both.remote}
         self._notes += [
             Note(kind="renamed_artifact", path=one.artifact_id, other=one.renamed_to) for one in file.renamed
         ]
-        for side, entry in entry_of.items():
-            move = moves.get((side, both.path))
-            if move is not None:  # the index says whose bytes these are
-                self._entries[both.path] = both.remote if side == "local" else both.local
-                self._entries[move.moved_to] = entry
-                self._moved.add((side, both.path))
-                self._notes.append(Note(kind="moved", path=both.path, other=move.moved_to))
-                return
         if file.stands is not None:
-            self._entries[both.path] = entry_of[file.stands]
+            self._entries[both.path] = self._trees[file.stands][both.path]
         elif file.content is not None:
             self._written[both.path] = file.content
         if file.beside is not None:
-            entry = entry_of[file.beside]
+            entry = self._trees[file.beside][both.path]
             ulid = derived_ulid(file.beside_at, both.path.encode(), contents[entry])
             beside = conflict_path(both.path, self._sides.of(file.beside).node_id, ulid)
             self._entries[beside] = entry
+            self._beside[both.path] = beside
             self._notes.append(Note(kind="conflict", path=both.path, other=beside, clashes=file.clashes))
 
-    def move(self, moves: Mapping[tuple[SideName, str], Move]) -> None:
-        """Move the files of artifacts that one side alone has at their path."""
-        for (side, path), move in sorted(moves.items()):
-            if (side, path) in self._moved or path not in self._entries:
+    def move(self, moves: Sequence[Move]) -> None:
+        """Move the files of artifacts as the index says: it knows whose bytes are meant where."""
+        for move in moves:
+            entry = self._trees[move.side].get(move.path)
+            if entry is None:
                 continue
-            self._entries[move.moved_to] = self._entries[path]
-            if path in self._plan.only[0] | self._plan.only[1]:  # no pointer of the other side leads there
-                del self._entries[path]
-            self._notes.append(Note(kind="moved", path=path, other=move.moved_to))
+            self._entries[move.moved_to] = entry
+            self._notes.append(Note(kind="moved", path=move.path, other=move.moved_to))
+            stays = None if move.stays is None else self._trees[move.stays].get(move.path)
+            if stays is not None:
+                self._entries[move.path] = stays
+            elif move.path in self._entries and move.path in self._only[0] | self._only[1]:
+                del self._entries[move.path]
+
+        for path in {move.path for move in moves} & self._beside.keys():
+            beside = self._beside[path]
+            places = {path, *(move.moved_to for move in moves if move.path == path)}
+            if self._entries[beside] in {self._entries.get(place) for place in places}:
+                del self._entries[beside]  # two files of two artifacts are no two versions of one
+                self._notes = [note for note in self._notes if note.other != beside]
 
     def part_names(self) -> None:
         """Give another name to memories that only the merge brought together, and no file system can hold both.
@@ -137,12 +139,12 @@ class _Draft:
         a file that was there before it. What one side had side by side already stays as it is.
         """
         paths = [path for path in (*self._entries, *self._written) if path.startswith(f"{MEMORY_FOLDER}/")]
-        paths = sorted(filter(is_safe, paths), key=lambda path: (path not in self._plan.old, path))
-        sides = _Names(paths, self._plan.only[1]), _Names(paths, self._plan.only[0])
+        paths = sorted(filter(is_safe, paths), key=lambda path: (path not in self._plan.base, path))
+        sides = _Names(paths, self._only[1]), _Names(paths, self._only[0])
         placed: tuple[set[str], set[str]] = (set(), set())
         for path in paths:
             for own, other in ((0, 1), (1, 0)):
-                if path not in self._plan.only[own]:
+                if path not in self._only[own]:
                     continue
                 name = sides[own].respelled(path, sides[other])
                 fold = folded(name)
@@ -153,7 +155,7 @@ class _Draft:
                 placed[own].add(folded(name))
 
     def _renamed(self, name: str, path: str) -> str:
-        who = self._sides.of("remote" if path in self._plan.only[1] else "local")
+        who = self._sides.of("remote" if path in self._only[1] else "local")
         content = self._entries[path].encode() if path in self._entries else self._written[path]
         return conflict_path(name, who.node_id, derived_ulid(who.at, name.encode(), content))
 

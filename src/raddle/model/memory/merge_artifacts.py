@@ -13,7 +13,15 @@ from msgspec import Struct
 from raddle.model.clock import parse_time
 from raddle.model.errors import FormatError
 from raddle.model.memory.artifact import Artifact, ArtifactIndex, decode_artifact, pointers_of
-from raddle.model.memory.merge_sides import Settled, SideName, Sides, earliest, replaced, settled_field
+from raddle.model.memory.merge_sides import (
+    Settled,
+    SideName,
+    Sides,
+    earliest,
+    other_side,
+    replaced,
+    settled_field,
+)
 from raddle.model.memory.names import folded
 from raddle.model.memory.repo_layout import moved_artifact_id, moved_artifact_path
 from raddle.model.memory.ulids import derived_ulid
@@ -21,11 +29,15 @@ from raddle.model.three_way import MISSING, keys_of_both, merge_mappings, merge_
 
 
 class Move(Struct, frozen=True, kw_only=True):
-    """One side's file at `path` belongs to `moved_to` in the merged tree."""
+    """One side's file at `path` belongs to `moved_to` in the merged tree.
+
+    `stays`: whose file stays at `path`; None: nobody points to it any more.
+    """
 
     side: SideName
     path: str
     moved_to: str
+    stays: SideName | None = None
 
 
 class Renamed(Struct, frozen=True, kw_only=True):
@@ -65,7 +77,7 @@ def merge_indexes(
         unread=union.unread,
         unknown=merge_mappings(base.unknown if base else {}, local.unknown, remote.unknown, settle),
     )
-    return MergedIndex(index=index, moves=tuple(union.moves), renamed=tuple(union.renamed))
+    return MergedIndex(index=index, moves=tuple(union.told_moves()), renamed=tuple(union.renamed))
 
 
 class _Union:
@@ -77,7 +89,7 @@ class _Union:
         self._owners: dict[str, SideName] = {}
         self.artifacts: dict[str, Artifact] = {}
         self.unread: dict[str, Any] = {}
-        self.moves: list[Move] = []
+        self._moves: list[Move] = []
         self.renamed: list[Renamed] = []
 
     def add(self, artifact_id: str, base: Any, local: Any, remote: Any) -> None:
@@ -111,6 +123,8 @@ class _Union:
         """Another artifact has its id: an older one, or one that cannot be read and so cannot be renamed."""
         apart = self._apart(artifact, side)
         self.artifacts[apart.artifact_id] = apart
+        self._owners[apart.artifact_id] = side
+        self._owners[artifact.artifact_id] = other_side(side)
         self.renamed.append(
             Renamed(artifact_id=artifact.artifact_id, renamed_to=apart.artifact_id, side=side)
         )
@@ -132,7 +146,7 @@ class _Union:
         if artifact.path is None:
             return replaced(artifact, artifact_id=artifact_id)
         path = moved_artifact_path(artifact.path, node_id, ulid)
-        self.moves.append(Move(side=side, path=artifact.path, moved_to=path))
+        self._moves.append(Move(side=side, path=artifact.path, moved_to=path))
         return replaced(artifact, artifact_id=artifact_id, uri=path)
 
     def part_files(self) -> None:
@@ -146,8 +160,18 @@ class _Union:
                 continue
             holder = first.setdefault(folded(artifact.path), artifact)
             side = self._owners.get(artifact.artifact_id)
-            if holder.sha256 != artifact.sha256 and side not in (None, self._owners.get(holder.artifact_id)):
+            is_of_both_sides = side != self._owners.get(holder.artifact_id)
+            if holder.sha256 != artifact.sha256 and side is not None and is_of_both_sides:
                 self.artifacts[artifact.artifact_id] = self._apart(artifact, side, with_id=False)
+
+    def told_moves(self) -> list[Move]:
+        """The moves, each with whose file stays behind it."""
+        stays = {
+            artifact.path: self._owners.get(artifact.artifact_id) or "remote"
+            for artifact in self.artifacts.values()
+            if artifact.path is not None
+        }
+        return [replaced(move, stays=stays.get(move.path)) for move in self._moves]
 
 
 def _readable(artifact_id: str, pointer: Any) -> Artifact | None:

@@ -25,17 +25,20 @@ class BothChanged(Struct, frozen=True, kw_only=True):
 
 
 class MergePlan(Struct, frozen=True, kw_only=True):
-    """`settled`: what stands without a look inside. `kept`: files that one side removed and the other changed; they
-    are among the settled. `only`: paths that the local, and those that the remote side alone has."""
+    """The three trees, and what comes of them. `settled`: what stands without a look inside. `kept`: files that one
+    side removed and the other changed; they are among the settled."""
 
+    base: Tree
+    local: Tree
+    remote: Tree
     settled: dict[str, str]
     both_changed: tuple[BothChanged, ...]
     kept: tuple[str, ...]
-    only: tuple[frozenset[str], frozenset[str]]
-    old: frozenset[str]
-    """Paths of the base."""
-    projects: tuple[str | None, str | None]
-    """The contents of the local and the remote `project.yaml`."""
+
+    @property
+    def projects(self) -> tuple[str | None, str | None]:
+        """The ids of the local and the remote `project.yaml`."""
+        return self.local.get(PROJECT_FILE), self.remote.get(PROJECT_FILE)
 
     @property
     def wanted(self) -> tuple[str, ...]:
@@ -78,12 +81,12 @@ def plan_merge(base: Tree, local: Tree, remote: Tree) -> MergePlan:
         if stands is not None:
             settled[path] = stands
     return MergePlan(
+        base=base,
+        local=local,
+        remote=remote,
         settled=settled,
         both_changed=tuple(both_changed),
         kept=tuple(kept),
-        only=(frozenset(local.keys() - remote.keys()), frozenset(remote.keys() - local.keys())),
-        old=frozenset(base),
-        projects=(local.get(PROJECT_FILE), remote.get(PROJECT_FILE)),
     )
 
 

@@ -19,11 +19,14 @@ from tests.property.memory_stories import (
     changes_of_memory,
     changes_of_project,
     changes_of_run,
+    changes_of_status,
+    changes_of_stints,
     changes_of_summary,
     changes_of_tags,
     changes_of_twins,
     new_artifact,
     new_handoff,
+    new_twin_artifact,
     rare_accident,
 )
 
@@ -159,10 +162,7 @@ def the_earlier_artifact_keeps_its_id(patch: Patch) -> None:
 
 
 def bytes_move_with_their_pointer(patch: Patch) -> None:
-    def without_moves(both: BothChanged, contents: Contents) -> MergedFile:
-        return msgspec.structs.replace(merge_files.merge_file(both, contents), moves=())
-
-    patch.setattr(merge, "merge_file", without_moves)
+    patch.setattr(merge._Draft, "place_artifacts", lambda self, placed: None)
 
 
 def two_artifacts_do_not_share_a_file(patch: Patch) -> None:
@@ -259,12 +259,12 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(handoffs_never_merge_as_text, HANDOFF),
     Mutation(what_is_dangerous_is_withheld, ACCIDENTS),
     Mutation(bytes_stay_as_they_are, ACCIDENTS),
-    Mutation(status_goes_by_its_order, RUN),
-    Mutation(phases_go_by_their_order, RUN),
+    Mutation(status_goes_by_its_order, (changes_of_status,)),
+    Mutation(phases_go_by_their_order, (changes_of_status,)),
     Mutation(a_status_is_weighed_only_if_both_changed_it, RUN),
     Mutation(every_phase_of_a_run_stays, RUN),
-    Mutation(every_stint_stays, RUN),
-    Mutation(who_left_has_left, RUN),
+    Mutation(every_stint_stays, (changes_of_stints,)),
+    Mutation(who_left_has_left, (changes_of_stints,)),
     Mutation(every_phase_of_a_project_stays, PROJECT),
     Mutation(publish_goes_by_the_more_careful, PROJECT),
     Mutation(unknown_fields_of_both_stay, (changes_of_run, changes_of_project)),
@@ -273,7 +273,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(two_contents_are_two_artifacts, ARTIFACTS),
     Mutation(the_earlier_artifact_keeps_its_id, ARTIFACTS),
     Mutation(bytes_move_with_their_pointer, ARTIFACTS),
-    Mutation(two_artifacts_do_not_share_a_file, ARTIFACTS),
+    Mutation(two_artifacts_do_not_share_a_file, (new_twin_artifact,)),
     Mutation(a_new_name_is_the_same_wherever_it_is_made, (changes_of_summary, changes_of_memory)),
     Mutation(twins_get_names_of_their_own, TWINS),
     Mutation(a_folder_has_one_spelling, MEMORY),

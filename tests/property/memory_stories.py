@@ -102,7 +102,19 @@ def first_files() -> Files:
 
 
 def changes_of_run(draw: Any) -> Act:
-    field = draw(st.sampled_from(("status", "phases", "join", "leave", "unknown", "parent", "phase")))
+    return _change_of_run(draw, ("status", "phases", "join", "leave", "unknown", "parent", "phase"))
+
+
+def changes_of_status(draw: Any) -> Act:
+    return _change_of_run(draw, ("status", "phases"))
+
+
+def changes_of_stints(draw: Any) -> Act:
+    return _change_of_run(draw, ("join", "leave"))
+
+
+def _change_of_run(draw: Any, fields: tuple[str, ...]) -> Act:
+    field = draw(st.sampled_from(fields))
     word = draw(st.sampled_from(WORDS))
     status = draw(st.sampled_from(RUN_STATUSES))
     phase, state = draw(st.sampled_from(PHASES)), draw(st.sampled_from(PHASE_STATUSES))
@@ -150,7 +162,15 @@ def changes_of_project(draw: Any) -> Act:
 
 
 def new_artifact(draw: Any) -> Act:
-    artifact_id, suffix = draw(st.sampled_from(ARTIFACT_IDS)), draw(st.sampled_from(SUFFIXES))
+    return _new_artifact(draw, ARTIFACT_IDS, SUFFIXES)
+
+
+def new_twin_artifact(draw: Any) -> Act:
+    return _new_artifact(draw, ("model", "Model", "model.txt"), (".txt", ""))
+
+
+def _new_artifact(draw: Any, ids: tuple[str, ...], suffixes: tuple[str, ...]) -> Act:
+    artifact_id, suffix = draw(st.sampled_from(ids)), draw(st.sampled_from(suffixes))
     content = draw(st.sampled_from((b"one", b"two", b"three")))
     is_future = draw(st.integers(0, 9)) == 0
 

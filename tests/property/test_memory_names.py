@@ -1,4 +1,4 @@
-"""Hostile names against the one place that spells paths: what comes out can be held by every system, or nothing does."""
+"""Hostile names against the one place that spells paths: what comes out every system holds, or nothing does."""
 
 from __future__ import annotations
 
@@ -89,6 +89,10 @@ SPELL: tuple[Callable[[str], str], ...] = (
 )
 
 
+def shown_on_one_line(refused: InvalidInput) -> None:
+    assert refused.message.isprintable()
+
+
 def every_system_holds(path: str) -> None:
     """The rules of git, Windows and macOS, written down a second time and in another way."""
     assert path == unicodedata.normalize("NFC", path)
@@ -117,7 +121,7 @@ def test_a_path_that_is_spelled_is_one_that_every_system_holds(text: str) -> Non
         try:
             path = spell(text)
         except InvalidInput as refused:
-            assert refused.message.isprintable()
+            shown_on_one_line(refused)
             continue
         every_system_holds(path)
         assert is_safe(path)
@@ -150,7 +154,7 @@ def test_a_path_from_a_tree_is_known_for_what_it_is(path: str) -> None:
     assert place.path == path
     if not is_safe(path):
         assert place.kind == "other"
-    if is_portable(path) and path not in (".gitattributes",):
+    if is_portable(path) and path != ".gitattributes":
         every_system_holds(path)
     if place.kind == "memory" and is_portable(path):
         assert memory_file(place.namespace, place.key) == path

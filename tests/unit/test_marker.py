@@ -18,6 +18,29 @@ from raddle.model.memory.marker import (
 )
 from tests.unit.memory_files import MARKER
 
+NO_BRANCHES = (
+    *(
+        "",
+        "-x",
+        "HEAD",
+        "@",
+        "a..b",
+        "a b",
+        "a~1",
+        "a^",
+        "a:b",
+        "a?",
+        "a*",
+        "a[",
+        "a\\b",
+        "/a",
+        "a/",
+        "a//b",
+        ".a",
+    ),
+    *("a/.b", "a.lock", "a.lock/b", "a.", "a@{1}", "refs/heads/x", "a\x00", "a\x7f", "a\u200b", "x" * 201),
+)
+
 
 @pytest.mark.parametrize(
     "url",
@@ -108,30 +131,7 @@ def test_a_branch_is_taken(name: str) -> None:
     assert check_branch(name) == name
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "",
-        "-x",
-        "HEAD",
-        "@",
-        "a..b",
-        "a b",
-        "a~1",
-        "a^",
-        "a:b",
-        "a?",
-        "a*",
-        "a[",
-        "a\\b",
-        "/a",
-        "a/",
-        "a//b",
-        ".a",
-        "a/.b",
-    ]
-    + ["a.lock", "a.lock/b", "a.", "a@{1}", "refs/heads/x", "a\x00", "a\x7f", "a\u200b", "x" * 201],
-)
+@pytest.mark.parametrize("name", NO_BRANCHES)
 def test_what_git_would_read_as_something_else_is_no_branch(name: str) -> None:
     with pytest.raises(InvalidInput):
         check_branch(name)

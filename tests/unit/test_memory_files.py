@@ -192,6 +192,18 @@ def test_an_inline_pointer_leads_to_an_artifact_or_nowhere(uri: str) -> None:
     assert index.artifacts["conf"].path is None
 
 
+def test_an_index_whose_pointers_are_no_mapping_is_broken() -> None:
+    with pytest.raises(BrokenFormat, match="no mapping"):
+        decode_index(b'{"run_id": "x", "artifacts": []}')
+
+
+def test_a_pointer_without_a_hash_is_not_read() -> None:
+    index = decode_index(INDEX.replace('"sha256": "5891', '"sha256": "zzzz').encode())
+    assert unread_reason("conf", index.unread["conf"]) == "artifact 'conf' has no SHA-256 or no size"
+    good = decode_index(INDEX.encode())
+    assert unread_reason("conf", msgspec.to_builtins(good.artifacts["conf"])) == ""
+
+
 def test_a_blob_is_found_by_name_and_hash() -> None:
     sha256 = "ab" * 32
     assert parse_blob_uri(blob_uri("objects", sha256)) == ("objects", sha256)

@@ -196,6 +196,14 @@ def test_a_folder_that_was_there_keeps_its_spelling() -> None:
     assert files == {"memory/n/foo/a": "2", "memory/n/foo/b": "3"}
 
 
+def test_a_folder_that_gets_another_spelling_never_covers_a_file() -> None:
+    base = {"memory/n/Foo/a": "1"}
+    files, _ = merge(base, {"memory/n/FOO/b": "mine"}, {"memory/n/Foo/a": "2", "memory/n/Foo/b": "yours"})
+    assert sorted(files.values()) == ["2", "mine", "yours"]
+    assert files["memory/n/Foo/b"] == "yours"
+    assert all(path.startswith("memory/n/Foo/") for path in files)
+
+
 def test_what_a_node_has_side_by_side_already_stays_as_it_is() -> None:
     local = {"memory/n/Foo": "1", "memory/n/foo": "2"}
     assert merge({}, local, {"memory/n/x": "3"})[0] == local | {"memory/n/x": "3"}

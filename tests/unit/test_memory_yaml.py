@@ -74,11 +74,10 @@ def test_a_rewrite_says_what_it_was_told(old: dict[str, Any], new: dict[str, Any
 def test_any_text_is_a_value_or_broken(text: str) -> None:
     try:
         plain = parse_yaml(text, "it")
-    except BrokenFormat as error:
-        assert error.message.startswith("it ")
-    else:
-        assert json.loads(json.dumps(plain)) == plain
-        assert same(parse_yaml(rewrite_yaml(text, {"a": 1}, "it"), "it"), {"a": 1})
+    except BrokenFormat:
+        return
+    assert json.loads(json.dumps(plain)) == plain
+    assert same(parse_yaml(rewrite_yaml(text, {"a": 1}, "it"), "it"), {"a": 1})
 
 
 @pytest.mark.parametrize(
@@ -125,7 +124,7 @@ def test_plain_scalars_have_the_types_of_yaml_1_1_but_for_times(text: str, plain
     ],
 )
 def test_what_no_store_writes_is_refused(text: str) -> None:
-    with pytest.raises(BrokenFormat, match="^it "):
+    with pytest.raises(BrokenFormat, match=r"^it "):
         parse_yaml(text, "it")
 
 

@@ -115,7 +115,7 @@ def test_two_large_rewrites_clash_within_a_moment() -> None:
 def test_a_few_changes_in_a_long_text_are_found() -> None:
     lines = [f"{number}\n" for number in range(20_000)]
     local, remote = list(lines), list(lines)
-    for number in range(0, MOST_EDITS // 4):
+    for number in range(MOST_EDITS // 4):
         local[number * 20] = "local\n"
         remote[number * 20 + 10] = "remote\n"
     merged = merge_texts("".join(lines), "".join(local), "".join(remote))

@@ -6,6 +6,7 @@ that this version does not know are kept at every level (`unknown`), and come ba
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -80,7 +81,7 @@ def read_fields(
         raise BrokenFormat(f"{what} holds no fields")
     fields: dict[str, Any] = {}
     unknown: dict[str, Any] = {}
-    specs = {field.name: field for field in msgspec.structs.fields(kind) if field.name != _UNKNOWN}
+    specs = _fields(kind)
     for name, value in plain.items():
         if name not in specs:
             unknown[name] = value
@@ -106,12 +107,13 @@ def plain_of(value: Any) -> Any:
         left_out: frozenset[str] = getattr(type(value), "LEFT_OUT", frozenset())
         unknown: dict[str, Any] = getattr(value, _UNKNOWN)
         plain: dict[str, Any] = {}
-        for spec in msgspec.structs.fields(value):
-            field = getattr(value, spec.name)
+        for name, spec in _fields(type(value)).items():
+            field = getattr(value, name)
             is_silent = not spec.required and (field is None or field in ("", (), {}))
-            if spec.name == _UNKNOWN or (is_silent and spec.name in left_out and spec.name not in unknown):
-                continue
-            plain[spec.name] = unknown[spec.name] if is_silent and spec.name in unknown else plain_of(field)
+            if is_silent and name in unknown:
+                plain[name] = unknown[name]
+            elif not (is_silent and name in left_out):
+                plain[name] = plain_of(field)
         return plain | {name: kept for name, kept in unknown.items() if name not in plain}
     if isinstance(value, dict):
         return {key: plain_of(part) for key, part in value.items()}
@@ -127,6 +129,12 @@ def texts(value: Any) -> tuple[str, ...]:
     if isinstance(value, list) and not any(isinstance(part, dict | list) or part is None for part in value):
         return tuple(part if isinstance(part, str) else msgspec.json.encode(part).decode() for part in value)
     raise BrokenFormat("not a list of texts")
+
+
+@functools.cache
+def _fields(kind: type[Struct]) -> dict[str, msgspec.structs.FieldInfo]:
+    """The fields of a kind of file but for `unknown`; to work them out takes longer than to write a file."""
+    return {field.name: field for field in msgspec.structs.fields(kind) if field.name != _UNKNOWN}
 
 
 def _type_name(kind: Any) -> str:

@@ -11,10 +11,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-from raddle.model.memory.merge_artifacts import Move
+from raddle.model.memory.merge_artifacts import Double, Placed
 from raddle.model.memory.merge_files import Contents, MergedFile, check_same_project, merge_file
-from raddle.model.memory.merge_sides import Sides
-from raddle.model.memory.merge_trees import BothChanged, MergePlan, withheld
+from raddle.model.memory.merge_sides import SideName, Sides
+from raddle.model.memory.merge_trees import BothChanged, MergePlan, Tree, withheld
 from raddle.model.memory.names import folded
 from raddle.model.memory.repo_layout import MEMORY_FOLDER, conflict_path, is_safe, place_of
 from raddle.model.memory.ulids import derived_ulid
@@ -56,10 +56,11 @@ def merge_contents(plan: MergePlan, contents: Mapping[str, bytes], sides: Sides)
     check_same_project(*(contents.get(entry or "") for entry in plan.projects))
     draft = _Draft(plan, sides)
     merged = [(both, merge_file(both, _contents(both, contents, sides))) for both in plan.both_changed]
-    moves = [move for _, file in merged for move in file.moves]
     for both, file in merged:
         draft.place(both, file, contents)
-    draft.move(moves)
+    draft.place_artifacts([placed for _, file in merged for placed in file.placed])
+    draft.keep_artifacts([both for both in plan.both_changed if _is_artifact(both.path)], contents)
+    draft.drop([double for _, file in merged for double in file.doubles])
     draft.part_names()
     return draft.finished()
 
@@ -84,7 +85,7 @@ class _Draft:
     def __init__(self, plan: MergePlan, sides: Sides) -> None:
         self._plan = plan
         self._sides = sides
-        self._trees = {"local": plan.local, "remote": plan.remote}
+        self._trees: dict[SideName, Tree] = {"local": plan.local, "remote": plan.remote}
         self._only = (
             frozenset(plan.local.keys() - plan.remote.keys()),
             frozenset(plan.remote.keys() - plan.local.keys()),
@@ -92,7 +93,6 @@ class _Draft:
         self._entries = dict(plan.settled)
         self._written: dict[str, bytes] = {}
         self._notes = [Note(kind="kept", path=path) for path in plan.kept]
-        self._beside: dict[str, str] = {}
 
     def place(self, both: BothChanged, file: MergedFile, contents: Mapping[str, bytes]) -> None:
         """Put a merged file at its path, and the version that it does not hold beside it."""
@@ -103,34 +103,44 @@ class _Draft:
             self._entries[both.path] = self._trees[file.stands][both.path]
         elif file.content is not None:
             self._written[both.path] = file.content
-        if file.beside is not None:
-            entry = self._trees[file.beside][both.path]
-            ulid = derived_ulid(file.beside_at, both.path.encode(), contents[entry])
-            beside = conflict_path(both.path, self._sides.of(file.beside).node_id, ulid)
-            self._entries[beside] = entry
-            self._beside[both.path] = beside
-            self._notes.append(Note(kind="conflict", path=both.path, other=beside, clashes=file.clashes))
+        if file.beside is not None and not _is_artifact(both.path):
+            self._keep_beside(both.path, file.beside, file.beside_at, contents, file.clashes)
 
-    def move(self, moves: Sequence[Move]) -> None:
-        """Move the files of artifacts as the index says: it knows whose bytes are meant where."""
-        for move in moves:
-            entry = self._trees[move.side].get(move.path)
-            if entry is None:
-                continue
-            self._entries[move.moved_to] = entry
-            self._notes.append(Note(kind="moved", path=move.path, other=move.moved_to))
-            stays = None if move.stays is None else self._trees[move.stays].get(move.path)
-            if stays is not None:
-                self._entries[move.path] = stays
-            elif move.path in self._entries and move.path in self._only[0] | self._only[1]:
-                del self._entries[move.path]
+    def _keep_beside(
+        self, path: str, side: SideName, at: int, contents: Mapping[str, bytes], clashes: tuple[str, ...]
+    ) -> None:
+        entry = self._trees[side][path]
+        ulid = derived_ulid(at, path.encode(), contents[entry])
+        beside = conflict_path(path, self._sides.of(side).node_id, ulid)
+        self._entries[beside] = entry
+        self._notes.append(Note(kind="conflict", path=path, other=beside, clashes=clashes))
 
-        for path in {move.path for move in moves} & self._beside.keys():
-            beside = self._beside[path]
-            places = {path, *(move.moved_to for move in moves if move.path == path)}
-            if self._entries[beside] in {self._entries.get(place) for place in places}:
-                del self._entries[beside]  # two files of two artifacts are no two versions of one
-                self._notes = [note for note in self._notes if note.other != beside]
+    def place_artifacts(self, placed: Sequence[Placed]) -> None:
+        """Put the files of artifacts where the merged index says: it knows whose bytes are meant."""
+        left = {one.path for one in placed if one.at != one.path} - {one.at for one in placed}
+        for one in placed:
+            entry = self._trees[one.side].get(one.path)
+            if entry is not None:
+                self._entries[one.at] = entry
+                self._notes += [Note(kind="moved", path=one.path, other=one.at)] * (one.at != one.path)
+        for path in left & (self._only[0] | self._only[1]):
+            self._entries.pop(path, None)
+
+    def keep_artifacts(self, files: Sequence[BothChanged], contents: Mapping[str, bytes]) -> None:
+        """Of a file that both changed, keep what stands nowhere beside it: no pointer says what it is."""
+        standing = set(self._entries.values()) if files else set()
+        for both in files:
+            sides: tuple[SideName, SideName] = ("local", "remote")
+            for side in sides:
+                if self._trees[side][both.path] not in standing:
+                    self._keep_beside(both.path, side, self._sides.of(side).at, contents, ("content",))
+
+    def drop(self, doubles: Sequence[Double]) -> None:
+        """Take out the files of artifacts that are there once more, to the byte, where the pointer leads."""
+        for double in doubles:
+            if double.path in self._entries and self._entries[double.path] == self._entries.get(double.of):
+                del self._entries[double.path]
+                self._notes.append(Note(kind="moved", path=double.path, other=double.of))
 
     def part_names(self) -> None:
         """Give another name to memories that only the merge brought together, and no file system can hold both.
@@ -138,6 +148,8 @@ class _Draft:
         A folder has the spelling that was there before, else the first one. A file gives way to a folder, and to
         a file that was there before it. What one side had side by side already stays as it is.
         """
+        if not all(any(path.startswith(f"{MEMORY_FOLDER}/") for path in only) for only in self._only):
+            return  # neither can stand in the other's way
         paths = [path for path in (*self._entries, *self._written) if path.startswith(f"{MEMORY_FOLDER}/")]
         paths = sorted(filter(is_safe, paths), key=lambda path: (path not in self._plan.base, path))
         sides = _Names(paths, self._only[1]), _Names(paths, self._only[0])
@@ -148,7 +160,9 @@ class _Draft:
                     continue
                 name = sides[own].respelled(path, sides[other])
                 fold = folded(name)
-                if fold in placed[other] or (fold in sides[other].folders and fold not in sides[own].folders):
+                is_folder = fold in sides[other].folders and fold not in sides[own].folders
+                is_taken = name != path and (name in self._entries or name in self._written)
+                if fold in placed[other] or is_folder or is_taken:
                     name = self._renamed(name, path)
                 if name != path:
                     self._rename(path, name)
@@ -197,6 +211,10 @@ class _Names:
                 name = theirs[1]
             name = f"{name}/{part}"
         return name
+
+
+def _is_artifact(path: str) -> bool:
+    return place_of(path).kind == "artifact"
 
 
 def _folders(path: str) -> list[str]:

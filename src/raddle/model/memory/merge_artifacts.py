@@ -28,16 +28,19 @@ from raddle.model.memory.ulids import derived_ulid
 from raddle.model.three_way import MISSING, keys_of_both, merge_mappings, merge_values, same
 
 
-class Move(Struct, frozen=True, kw_only=True):
-    """One side's file at `path` belongs to `moved_to` in the merged tree.
-
-    `stays`: whose file stays at `path`; None: nobody points to it any more.
-    """
+class Placed(Struct, frozen=True, kw_only=True):
+    """One side's file at `path` is what stands at `at` in the merged tree; mostly the same path."""
 
     side: SideName
     path: str
-    moved_to: str
-    stays: SideName | None = None
+    at: str
+
+
+class Double(Struct, frozen=True, kw_only=True):
+    """The file at `path` is the one at `of` once more: both sides added one content, and one pointer is left."""
+
+    path: str
+    of: str
 
 
 class Renamed(Struct, frozen=True, kw_only=True):
@@ -49,10 +52,11 @@ class Renamed(Struct, frozen=True, kw_only=True):
 
 
 class MergedIndex(Struct, frozen=True, kw_only=True):
-    """The index of both, what moves with it, and who was renamed."""
+    """The index of both, whose bytes stand where because of it, and who was renamed."""
 
     index: ArtifactIndex
-    moves: tuple[Move, ...] = ()
+    placed: tuple[Placed, ...] = ()
+    doubles: tuple[Double, ...] = ()
     renamed: tuple[Renamed, ...] = ()
 
 
@@ -77,7 +81,12 @@ def merge_indexes(
         unread=union.unread,
         unknown=merge_mappings(base.unknown if base else {}, local.unknown, remote.unknown, settle),
     )
-    return MergedIndex(index=index, moves=tuple(union.told_moves()), renamed=tuple(union.renamed))
+    return MergedIndex(
+        index=index,
+        placed=tuple(union.placed()),
+        doubles=tuple(union.told_doubles()),
+        renamed=tuple(union.renamed),
+    )
 
 
 class _Union:
@@ -89,7 +98,8 @@ class _Union:
         self._owners: dict[str, SideName] = {}
         self.artifacts: dict[str, Artifact] = {}
         self.unread: dict[str, Any] = {}
-        self._moves: list[Move] = []
+        self._moved_from: dict[str, str] = {}
+        self._doubles: list[Double] = []
         self.renamed: list[Renamed] = []
 
     def add(self, artifact_id: str, base: Any, local: Any, remote: Any) -> None:
@@ -108,8 +118,8 @@ class _Union:
         here, there = _readable(artifact_id, local), _readable(artifact_id, remote)
         where = ("artifacts", artifact_id)
         if here is not None and there is not None and here.sha256 == there.sha256:
-            first = {"created_ts": earliest(here.created_ts, there.created_ts)}  # one content, told of twice
-            self._keep(artifact_id, merge_values(base, local | first, remote | first, self._settle, where))
+            told = self._told_once(artifact_id, here, there)
+            self._keep(artifact_id, merge_values(base, local | told, remote | told, self._settle, where))
         elif here is not None and (there is None or _age(here) > _age(there)):
             self._keep(artifact_id, remote)
             self._rename(here, "local")
@@ -118,6 +128,17 @@ class _Union:
             self._rename(there, "remote")
         else:
             self._keep(artifact_id, self._settle(where, base, local, remote))
+
+    def _told_once(self, artifact_id: str, local: Artifact, remote: Artifact) -> dict[str, Any]:
+        """What stands of one content that both sides told of: when it was first told of, and one file of the two."""
+        told = {"created_ts": earliest(local.created_ts, remote.created_ts)}
+        first, second = sorted((local, remote), key=lambda artifact: (*_age(artifact), artifact.uri))
+        if first.path is not None and second.path is not None:
+            told["uri"] = first.path
+            if first.path != second.path:
+                self._doubles.append(Double(path=second.path, of=first.path))
+                self._owners[artifact_id] = "local" if first is local else "remote"
+        return told
 
     def _rename(self, artifact: Artifact, side: SideName) -> None:
         """Another artifact has its id: an older one, or one that cannot be read and so cannot be renamed."""
@@ -146,7 +167,7 @@ class _Union:
         if artifact.path is None:
             return replaced(artifact, artifact_id=artifact_id)
         path = moved_artifact_path(artifact.path, node_id, ulid)
-        self._moves.append(Move(side=side, path=artifact.path, moved_to=path))
+        self._moved_from[path] = artifact.path
         return replaced(artifact, artifact_id=artifact_id, uri=path)
 
     def part_files(self) -> None:
@@ -164,14 +185,18 @@ class _Union:
             if holder.sha256 != artifact.sha256 and side is not None and is_of_both_sides:
                 self.artifacts[artifact.artifact_id] = self._apart(artifact, side, with_id=False)
 
-    def told_moves(self) -> list[Move]:
-        """The moves, each with whose file stays behind it."""
-        stays = {
-            artifact.path: self._owners.get(artifact.artifact_id) or "remote"
-            for artifact in self.artifacts.values()
-            if artifact.path is not None
-        }
-        return [replaced(move, stays=stays.get(move.path)) for move in self._moves]
+    def told_doubles(self) -> list[Double]:
+        """The files that no pointer leads to any more, for there is another one of the same content."""
+        paths = {artifact.path for artifact in self.artifacts.values()}
+        return [double for double in self._doubles if double.path not in paths]
+
+    def placed(self) -> list[Placed]:
+        """For each inline artifact that one side alone means: its file on that side, and where that stands now."""
+        return [
+            Placed(side=owner, path=self._moved_from.get(artifact.path, artifact.path), at=artifact.path)
+            for artifact_id, artifact in sorted(self.artifacts.items())
+            if artifact.path is not None and (owner := self._owners.get(artifact_id)) is not None
+        ]
 
 
 def _readable(artifact_id: str, pointer: Any) -> Artifact | None:

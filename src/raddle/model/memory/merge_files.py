@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from raddle.model.clock import parse_time
-from raddle.model.errors import ConflictError, FormatError, NewerFormat
+from raddle.model.errors import FormatError, NewerFormat
 from raddle.model.memory.artifact import decode_index, encode_index
 from raddle.model.memory.documents import plain_of
 from raddle.model.memory.handoff import decode_handoff
-from raddle.model.memory.merge_artifacts import Move, Renamed, merge_indexes
+from raddle.model.memory.merge_artifacts import Double, Placed, Renamed, merge_indexes
 from raddle.model.memory.merge_records import merge_projects, merge_runs
 from raddle.model.memory.merge_sides import Settled, SideName, Sides, Version, later_side, other_side
 from raddle.model.memory.merge_texts import merge_memories, time_of_memory
@@ -36,7 +37,8 @@ class MergedFile(Struct, frozen=True, kw_only=True):
     beside: SideName | None = None
     beside_at: int = 0
     clashes: tuple[str, ...] = ()
-    moves: tuple[Move, ...] = ()
+    placed: tuple[Placed, ...] = ()
+    doubles: tuple[Double, ...] = ()
     renamed: tuple[Renamed, ...] = ()
 
 
@@ -60,8 +62,6 @@ def merge_file(both: BothChanged, contents: Contents) -> MergedFile:
     merge = _RULES.get(place_of(both.path).kind, _merge_other)
     try:
         merged = merge(contents)
-    except ConflictError:
-        raise
     except FormatError:
         merged = _unread(merge, contents)
     if merged.content == contents.local:
@@ -90,14 +90,8 @@ def check_same_project(local: bytes | None, remote: bytes | None) -> None:
 
 def _standing(merged: MergedFile, side: SideName) -> MergedFile:
     """The same with one side's own bytes named as such; they need no other file beside them than the other's."""
-    return MergedFile(
-        stands=side,
-        beside=None if merged.beside == side else merged.beside,
-        beside_at=merged.beside_at,
-        clashes=merged.clashes,
-        moves=merged.moves,
-        renamed=merged.renamed,
-    )
+    beside = None if merged.beside == side else merged.beside
+    return msgspec.structs.replace(merged, stands=side, content=None, beside=beside)
 
 
 def _unread(merge: Callable[[Contents], MergedFile], contents: Contents) -> MergedFile:
@@ -184,17 +178,10 @@ def _merge_index(contents: Contents) -> MergedFile:
 
     def content(settle: Settled) -> bytes:
         merged = merge_indexes(base, local, remote, contents.sides, settle)
-        more.update(moves=merged.moves, renamed=merged.renamed)
+        more.update(placed=merged.placed, doubles=merged.doubles, renamed=merged.renamed)
         return encode_index(merged.index)
 
-    merged = _by_fields(contents, content)
-    return MergedFile(
-        content=merged.content,
-        beside=merged.beside,
-        beside_at=merged.beside_at,
-        clashes=merged.clashes,
-        **more,
-    )
+    return msgspec.structs.replace(_by_fields(contents, content), **more)
 
 
 def _merge_handoff(contents: Contents) -> MergedFile:

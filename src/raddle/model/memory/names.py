@@ -28,6 +28,8 @@ _IGNORED_BY_HFS = dict.fromkeys(
 
 def folded(name: str) -> str:
     """What a file system that minds neither case nor Unicode form takes `name` for."""
+    if name.isascii():
+        return name.lower()
     plain = unicodedata.normalize("NFD", name.translate(_IGNORED_BY_HFS)).casefold()
     return unicodedata.normalize("NFC", plain)
 

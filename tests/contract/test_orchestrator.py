@@ -45,6 +45,24 @@ class TestLaunching:
         assert "x-nsed-session-id" not in asked.headers
         assert TOKEN not in asked.path + json.dumps(asked.body)
 
+    def test_each_branch_is_a_conversation_of_its_own_so_that_several_are_worked_on_at_once(
+        self, server: Orchestrator, council: OrchestratorResponder
+    ) -> None:
+        server.session, server.polls = "of the main line", None
+        main, again, other = (
+            council.ask(a_question(job_id=f"ask-{number}", branch=branch, server_thread="before"))
+            for number, branch in enumerate(("", "", "m7"))
+        )
+        assert isinstance(next(main), Launched)
+        with pytest.raises(Rejected, match="job already running"):
+            next(again)
+        assert next(other) == Launched(job_id="job-2")
+        assert [body["conversation_id"] for body in server.launched] == ["thread-1", "thread-1_m7"]
+        sessions = [asked.headers.get("x-nsed-session-id") for asked in server.of("launch")]
+        assert sessions == ["before", "before", None]
+        for events in (main, other):
+            generator(events).close()
+
     def test_a_later_turn_is_also_sent_alone(
         self, server: Orchestrator, council: OrchestratorResponder
     ) -> None:

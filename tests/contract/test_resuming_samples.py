@@ -53,7 +53,11 @@ def test_every_session_goes_on_and_comes_back_as_it_was(samples: Path, agent: st
     assert len(resumed) > 20
     other.bring_in()
     after = {thread.id: thread for thread in other.threads()}
-    by_session = {thread.source.session_id: thread for thread in after.values() if thread.source is not None}
+    assert after.keys() == before.keys()
+    shutil.copytree(other.home, tmp_path / "third" / other.home.name)
+    third = Machine(tmp_path / "third")  # which has nothing of what was copied
+    third.bring_in()
+    by_session = {thread.source.session_id: thread for thread in third.threads() if thread.source is not None}
     for thread_id, session in resumed.items():
         old = before[thread_id]
         assert old.source is not None

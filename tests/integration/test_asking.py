@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from raddle.actions.answering.asking import Desk, Landed, Request, Sent, Told, ask
+from raddle.actions.answering.asking import Desk, Landed, Request, Sent, Told, ask, turn_to_ask
 from raddle.actions.answering.ports import Answered, Asks, Done, Launched, Piece, Responder, Retry
 from raddle.actions.answering.reconciling import CUT, ENDED, KEPT, LANDED, Settled, reconcile
 from raddle.actions.recording.recorder import Opening, Recorder
@@ -154,6 +154,64 @@ def test_an_answer_that_comes_after_three_more_turns_lands_under_its_own(room: R
     assert isinstance(sent, Sent)
     (answer,) = [message for message in room.thread.tree.shown() if message.content == "cone six"]
     assert answer.parent_id == sent.message_id
+
+
+def test_a_fragment_that_is_found_late_takes_the_tip_from_nobody(room: Room) -> None:
+    die = Piece(text="cone "), lambda: os.kill(os.getpid(), signal.SIGKILL)
+    start_child(lambda: room.ask(ScriptedResponder(*die))).join()
+    turn = room.last.id
+    room.ask(ScriptedResponder(Answered(text="the whole answer")), "", turn)
+    tip = room.thread.tree.tip()
+    assert [one.what for one in room.settle()] == [CUT]
+    assert room.thread.tree.tip() == tip
+    assert sorted(message.content for message in room.thread.tree.children(turn)) == [
+        "cone ",
+        "the whole answer",
+    ]
+
+
+def test_an_answer_to_a_turn_that_was_taken_back_is_taken_back_too(room: Room) -> None:
+    def undo() -> None:
+        with room.threads.edit(room.thread_id) as editor:
+            editor.undo()
+
+    room.ask(ScriptedResponder(Piece(text="cone "), undo, ANSWER))
+    assert room.texts == ["hello", "What is it?"]
+    assert not room.thread.pending_jobs
+    with room.threads.edit(room.thread_id) as editor:
+        editor.redo(2)
+    assert room.texts == ["hello", "What is it?", "how hot?", "cone six"]
+
+
+def test_an_answer_does_not_bring_back_a_thread_that_was_deleted(room: Room) -> None:
+    def delete() -> None:
+        with room.threads.edit(room.thread_id) as editor:
+            editor.delete()
+
+    room.ask(ScriptedResponder(Piece(text="cone "), delete, ANSWER))
+    assert room.thread.is_deleted
+    assert not room.left
+
+
+def test_a_draft_that_is_another_text_than_what_is_sent_stays(room: Room) -> None:
+    for draft, stays in (("my precious text", True), ("how ", False), ("how hot?", False)):
+        with room.threads.edit(room.thread_id) as editor:
+            editor.set_draft(room.head, draft)
+        room.ask(ScriptedResponder(ANSWER))
+        kept = room.thread.drafts.get("aaaaaaaa", {}).get(room.head, "")
+        assert (kept == draft) is stays
+
+
+def test_a_turn_with_a_cut_answer_is_asked_again_and_one_with_a_whole_answer_only_when_that_is_meant(
+    room: Room,
+) -> None:
+    room.ask(ScriptedResponder(Answered(text="co", cut_by="max_tokens")))
+    turn = room.last.parent_id
+    assert turn_to_ask(room.thread, room.last.id) == turn
+    room.ask(ScriptedResponder(ANSWER), "", turn)
+    with pytest.raises(InvalidInput, match="has its answer"):
+        turn_to_ask(room.thread, room.last.id)
+    assert turn_to_ask(room.thread, room.last.id, anew=True) == turn
 
 
 def test_a_turn_that_is_refused_goes_back_into_the_draft_above_what_was_typed_since(room: Room) -> None:
@@ -349,7 +407,7 @@ def test_a_turn_that_another_process_is_asking_is_left_alone(room: Room, tmp_pat
 
     child = start_child(lambda: room.ask(ScriptedResponder(Piece(text="co"), wait, ANSWER)))
     assert os.read(reading, 6) == b"asked\n"
-    assert room.settle() == []
+    assert [one.what for one in room.settle()] == [KEPT]
     assert len(room.thread.pending_jobs) == 1
     os.kill(child.pid or 0, signal.SIGKILL)
     child.join()

@@ -86,6 +86,64 @@ def test_the_last_event_may_lack_its_blank_line(server: ModelHttp) -> None:
         asked(whom(server))
 
 
+_AT_ONCE: list[tuple[Kind, bytes]] = [
+    (
+        "openai",
+        (
+            b'{"object":"chat.completion","model":"big","choices":[{"index":0,"finish_reason":null,"message":{'
+            b'"role":"assistant","content":"Yes","tool_calls":[{"id":"c1","type":"function","function":{"name":"x",'
+            b'"arguments":"{\\"n\\":1}"}}]}}],"usage":{"prompt_tokens":5,"completion_tokens":7}}'
+        ),
+    ),
+    (
+        "anthropic",
+        (
+            b'{"type":"message","role":"assistant","model":"big","stop_reason":"tool_use","content":[{"type":"text",'
+            b'"text":"Yes"},{"type":"tool_use","id":"c1","name":"x","input":{"n":1}}],'
+            b'"usage":{"input_tokens":5,"output_tokens":7}}'
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "body"), _AT_ONCE, ids=[kind for kind, _ in _AT_ONCE])
+def test_an_answer_that_is_not_streamed_is_taken_all_the_same(
+    server: ModelHttp, kind: Kind, body: bytes
+) -> None:
+    server.answers = [Says(pieces=[body[:50], body[50:]], kind="application/json; charset=utf-8")]
+    events = asked(whom(server, kind))
+    answered = answer_of(events)
+    assert (text_of(events), answered.text, answered.model, answered.cut_by) == ("Yes", "Yes", "big", "")
+    assert answered.usage == Usage(input_tokens=5, output_tokens=7)
+    assert answered.tool_calls == (ToolCall(id="c1", tool_name="x", arguments_json={"n": 1}),)
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+@pytest.mark.parametrize(
+    "body", [b"{}", b"[]", b'{"choices":[],"type":"message"}', b'{"choices":[{}]}', b'{"choi', b""]
+)
+def test_what_is_neither_a_stream_nor_an_answer_is_none(server: ModelHttp, kind: Kind, body: bytes) -> None:
+    server.answers = [Says(pieces=[body], kind="application/json")]
+    with pytest.raises(Unanswered, match="no stream of events"):
+        asked(whom(server, kind))
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic", "orchestrator"])
+def test_who_is_to_get_no_key_is_asked_without_one(server: ModelHttp, kind: Kind) -> None:
+    server.answers = [refusal(401, "who are you?")]
+    with pytest.raises(Rejected, match="who are you") as refused:
+        asked(whom(server, kind, url="http://model.lan/v1", key_env="none"))
+    assert 'key_env = "none"' in refused.value.hint
+    assert not {"authorization", "x-api-key"} & {name for one in server.requests for name in one.headers}
+
+
+def test_a_key_does_not_go_where_anybody_could_read_it_and_the_way_out_is_told(server: ModelHttp) -> None:
+    with pytest.raises(Rejected, match="not encrypted") as refused:
+        asked(whom(server, key=KEY, url="http://model.lan/v1"))
+    assert 'key_env = "none"' in refused.value.hint
+    assert server.requests == []
+
+
 def test_a_server_that_does_not_count_tokens_is_asked_without(server: ModelHttp) -> None:
     yes = Says(pieces=openai_stream(Story(["Yes"])))
     server.answers = [refusal(422, "stream_options: extra inputs are not permitted"), yes]

@@ -9,11 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from raddle.actions.answering.asking import Launch
+from raddle.actions.ports import Finding
+from raddle.adapters.local_store.launch_book import LaunchBook
 from raddle.adapters.local_store.purge_marks import PurgeMarks
+from raddle.config import load_config
 from raddle.model.errors import StorageError
-from raddle.wiring import purging
+from raddle.wiring import Stores, purging
 from raddle.wiring.import_lock import import_lock
-from raddle.wiring.purging import purge_removed, purge_thread
+from raddle.wiring.purging import end_jobs, purge_removed, purge_thread
 from tests.builders_claude_code import (
     OTHER_SESSION,
     SESSION,
@@ -22,6 +26,7 @@ from tests.builders_claude_code import (
     picture,
 )
 from tests.builders_import import Machine, add, counts, write
+from tests.fakes.responders import ScriptedCouncil
 from tests.file_events import deaths_of, start_child
 
 PICTURE = b"the bytes of a picture of a xylophone"
@@ -48,6 +53,45 @@ def thread_of(machine: Machine, words: str = "marimba") -> str:
 def purge(machine: Machine, thread_id: str) -> int:
     with machine.stores() as stores:
         return purge_thread(stores, thread_id)
+
+
+class TestWhatIsStillWorkedOn:
+    @pytest.fixture
+    def thread_id(self, machine: Machine) -> str:
+        with machine.stores() as stores, stores.threads.create() as editor:
+            turn = editor.append("user", "Why is it cold?").id
+            editor.launch_job("job-7", turn, "council")
+            return editor.thread.id
+
+    def test_a_deliberation_is_cancelled_before_its_thread_goes(
+        self, machine: Machine, thread_id: str
+    ) -> None:
+        council = ScriptedCouncil()
+        with machine.stores() as stores:
+            end_jobs(stores, thread_id, {"council": council}.get)
+        assert council.result("job-7").why == "cancelled"
+
+    def test_one_that_this_machine_launched_is_found_without_its_thread(
+        self, machine: Machine, thread_id: str
+    ) -> None:
+        council = ScriptedCouncil()
+        with machine.stores() as stores:
+            gone = thread_id[:-4] + "0000"
+            launch = Launch(thread_id=gone, job_id="ask-1", responder="council", lives_on=True)
+            with LaunchBook(stores.paths.launches_dir).open(launch) as kept:
+                kept.taken("job-8")
+            end_jobs(stores, gone, {"council": council}.get)
+        assert list(council.jobs) == ["job-8"]
+
+    def test_what_cannot_be_cancelled_is_named_and_the_thread_goes_all_the_same(
+        self, machine: Machine, thread_id: str
+    ) -> None:
+        told: list[Finding] = []
+        with Stores(load_config(machine.environment), clock=machine.clock, report=told.append) as stores:
+            purge_thread(stores, thread_id)
+            assert stores.threads.ids() == []
+        (finding,) = told
+        assert "council may still work on job job-7" in finding.what
 
 
 class TestAWholeThread:

@@ -6,7 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -14,7 +14,9 @@ from raddle.actions.resuming.registry import AGENTS
 from raddle.actions.threads import reply, start_thread
 from raddle.model.errors import InvalidInput, NotFound
 from raddle.model.threads.thread import Thread
+from raddle.wiring.purging import purge_thread
 from raddle.wiring.resuming import Resumed, prepare_session
+from raddle.wiring.usage import usage_of
 from tests.builders_claude_code import a_session_with_everything, a_sub_agent
 from tests.builders_claude_code import a_short_session as claude_session
 from tests.builders_codex import a_session_with_everything as codex_with_everything
@@ -78,6 +80,37 @@ def go_on(
     with machine.stores() as stores:
         thread = stores.threads.load(thread_id or stores.threads.ids()[0])
         return prepare_session(stores, thread, agent, leaf=leaf, workspace=workspace)
+
+
+def say(resumed: Resumed, agent: str) -> None:
+    """Somebody goes on with the session in its agent."""
+    assert resumed.path is not None
+    text, at = "And the lid?", "2027-06-01T10:00:00.000Z"
+    lines: dict[str, dict[str, Any]] = {
+        "claude-code": {
+            "type": "user",
+            "uuid": "0d2f3c1e-aaaa-4bbb-8ccc-1234567890ab",
+            "parentUuid": None,
+            "sessionId": resumed.session_id,
+            "timestamp": at,
+            "message": {"role": "user", "content": text},
+        },
+        "codex": {
+            "timestamp": at,
+            "type": "response_item",
+            "payload": {
+                "type": "message",
+                "role": "user",
+                "content": [{"type": "input_text", "text": text}],
+            },
+        },
+        "gemini": {"id": "m-lid", "timestamp": at, "type": "user", "content": [{"text": text}]},
+    }
+    add(resumed.path, json.dumps(lines[agent]).encode() + b"\n")
+
+
+def importer_named(agent: str) -> str:
+    return "gemini-cli" if agent == "gemini" else agent
 
 
 def add_turns(machine: Machine, under: str = "tip") -> list[str]:
@@ -235,13 +268,20 @@ class TestItsOwnAgentHere:
         assert resumed.session_id != source.session_id
         after = everything_in(machine.home)
         assert {name: after[name] for name in kept} == kept
+        assert resumed.path is not None
+        assert any("a thread of its own" in warning for warning in resumed.warnings)
+        if resumed.path.suffix == ".jsonl":
+            assert reasons(machine.bring_in()) == []
+            assert [thread.id for thread in machine.threads()] == [before.id]
+            say(resumed, kind.agent)
         assert reasons(machine.bring_in()) == []
         threads = {thread.id: thread for thread in machine.threads()}
         assert ids(threads.pop(before.id)) == ids(before)
         (fork,) = threads.values()
         told = {message.id for message in before.messages if message.kind != "notice"}
         assert told <= set(ids(fork))
-        assert not {message.id for message in fork.messages if message.kind != "notice"} - told
+        news = [message for message in fork.messages if message.kind != "notice" and message.id not in told]
+        assert [message.content for message in news] in ([], ["And the lid?"])
 
     def test_a_session_that_its_agent_went_on_with_is_used(self, machine: Machine, workspace: Path) -> None:
         kind = KINDS["codex"]
@@ -347,12 +387,10 @@ class TestOpenCode:
         resumed = go_on(machine, "opencode", workspace)
         assert before.source is not None
         assert resumed.session_id != before.source.session_id
+        assert added[-1] in ids(before)
+        assert any("a thread of its own" in warning for warning in resumed.warnings)
         assert reasons(machine.bring_in()) == []
-        threads = {thread.id: thread for thread in machine.threads()}
-        assert ids(threads.pop(before.id)) == ids(before)
-        (fork,) = threads.values()
-        assert set(ids(fork)) == set(ids(before))
-        assert added[-1] in ids(fork)
+        assert [thread.id for thread in machine.threads()] == [before.id]
 
     def test_without_its_program_the_file_and_both_commands_are_given(
         self, machine: Machine, workspace: Path, monkeypatch: pytest.MonkeyPatch
@@ -390,6 +428,11 @@ class TestAnotherAgent:
         after = everything_in(machine.home)
         assert {name: after[name] for name in kept} == kept
         assert reasons(machine.bring_in()) == []
+        assert [thread.id for thread in machine.threads()] == [before.id]
+        if agent == "opencode":
+            return
+        say(resumed, agent)
+        assert reasons(machine.bring_in()) == []
         threads = {thread.id: thread for thread in machine.threads()}
         assert ids(threads.pop(before.id)) == ids(before)
         (told,) = threads.values()
@@ -409,9 +452,49 @@ class TestAnotherAgent:
             reply(stores.threads, thread_id, "No gas.", role="assistant")
         resumed = go_on(machine, agent, workspace)
         assert (resumed.is_own, resumed.messages) == (False, 2)
-        machine.bring_in()
+        report = machine.bring_in()
+        assert [thread.id for thread in machine.threads()] == [thread_id]
+        assert (report.threads, report.agents[importer_named(agent)].unchanged) == (0, 1)
+        if agent == "opencode":
+            return
+        say(resumed, agent)
+        assert machine.bring_in().threads == 1
         (_, told) = sorted(machine.threads(), key=lambda thread: thread.id != thread_id)
-        assert [message.content for message in told.messages] == ["Why is it cold?", "No gas."]
+        said = [message.content for message in told.messages if message.kind != "notice"]
+        assert said == ["Why is it cold?", "No gas.", "And the lid?"]
+
+    def test_a_copy_is_imported_where_what_it_was_copied_from_is_not(
+        self, machine: Machine, tmp_path: Path, workspace: Path
+    ) -> None:
+        machine.keep(claude_session())
+        machine.bring_in()
+        resumed = go_on(machine, "codex", workspace)
+        assert resumed.path is not None
+        other = Machine(tmp_path / "fresh", clock=machine.clock)
+        write(other.home / resumed.path.relative_to(machine.home), resumed.path.read_bytes())
+        assert other.bring_in().threads == 1
+
+    def test_what_was_purged_does_not_come_back_by_its_copy(self, machine: Machine, workspace: Path) -> None:
+        machine.keep(claude_session())
+        machine.bring_in()
+        go_on(machine, "codex", workspace)
+        with machine.stores() as stores:
+            purge_thread(stores, stores.threads.ids()[0])
+        machine.bring_in()
+        assert machine.threads() == []
+
+    def test_what_was_used_before_counts_for_the_agent_that_used_it(
+        self, machine: Machine, workspace: Path
+    ) -> None:
+        machine.keep(claude_session())
+        machine.bring_in()
+        with machine.stores() as stores:
+            before = usage_of(stores, by="agent").tally.rows
+        assert [row.key for row in before] == ["claude-code"]
+        say(go_on(machine, "codex", workspace), "codex")
+        assert machine.bring_in().threads == 1
+        with machine.stores() as stores:
+            assert usage_of(stores, by="agent").tally.rows == before
 
     def test_a_session_of_the_same_conversation_is_not_written_twice_and_never_over_one_that_went_on(
         self, machine: Machine, workspace: Path

@@ -47,6 +47,7 @@ def responses() -> st.SearchStrategy[Response]:
         model=st.sampled_from(("", "opus", "haiku")),
         rev=st.integers(0, 2),
         is_sidechain=st.booleans(),
+        is_copied=st.booleans(),
     )
 
 
@@ -71,7 +72,8 @@ def plainly(threads: Threads) -> dict[str, tuple[str, Usage]]:
     told: dict[str, tuple[str, Usage]] = {}
     for message_id in {one.id for _, held in threads for one in held}:
         forms = [one for _, held in threads for one in held if one.id == message_id]
-        holders = [holder for holder, held in threads if any(one.id == message_id for one in held)]
+        own = [form for form in forms if not form.is_copied] or forms
+        holders = [holder for holder, held in threads if any(one in own for one in held)]
         holders = _least(holders, lambda holder: holder.created_at)
         holders = _least(holders, lambda holder: holder.last_activity_at)
         oldest = min(holders, key=lambda holder: holder.id)

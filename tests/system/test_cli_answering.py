@@ -14,6 +14,9 @@ import pytest
 from tests.builders_answering import ECHO, JSON, SLOW, set_up, write_settings
 from tests.command_line import done, new, program, raddle, terminal
 
+YOU = "\x1b[?2004hyou> "
+"""The prompt, once the terminal is told to mark what is pasted."""
+
 
 def messages(thread: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = done("show", thread, "--json").json["conversation"]["messages"]
@@ -167,15 +170,15 @@ class TestChat:
     def test_a_talk_in_a_terminal(self) -> None:
         set_up(echo=ECHO)
         with terminal("chat") as screen:
-            screen.wait_for("you> ")
+            screen.wait_for(YOU)
             screen.type("hello\r")
-            screen.wait_for("heard: hello\nyou> ")
+            screen.wait_for(f"heard: hello\n{YOU}")
             screen.type("/undo\r")
-            screen.wait_for("took back 2 messages\nyou> ")
+            screen.wait_for(f"took back 2 messages\n{YOU}")
             screen.type("/nonsense\r")
-            screen.wait_for("typed //\nyou> ")
+            screen.wait_for(f"typed //\n{YOU}")
             screen.type("again\r")
-            screen.wait_for("heard: again\nyou> ")
+            screen.wait_for(f"heard: again\n{YOU}")
             screen.type("\x04")
             assert screen.end() == 0
         (row,) = done("list", "--json").json
@@ -185,11 +188,11 @@ class TestChat:
     def test_ctrl_c_keeps_what_had_come_and_the_talk_goes_on(self) -> None:
         set_up(slow=SLOW)
         with terminal("chat") as screen:
-            screen.wait_for("you> ")
+            screen.wait_for(YOU)
             screen.type("count\r")
             screen.wait_for("three")
             screen.type("\x03")
-            screen.wait_for("what had come of the answer is kept\nyou> ")
+            screen.wait_for(f"what had come of the answer is kept\n{YOU}")
             screen.type("\x04")
             assert screen.end() == 0
         (row,) = done("list", "--json").json
@@ -199,7 +202,7 @@ class TestChat:
     def test_what_is_typed_and_not_sent_is_there_after_a_kill(self) -> None:
         set_up(echo=ECHO)
         with terminal("chat", "--private") as screen:
-            screen.wait_for("you> ")
+            screen.wait_for(YOU)
             screen.type("a thought that is not f")
             while not (rows := done("list", "--json").json):
                 pass
@@ -209,9 +212,9 @@ class TestChat:
         assert row["is_private"]
         assert "a thought" in done("draft", row["id"]).out
         with terminal("chat", row["id"]) as screen:
-            screen.wait_for("you> a thought")
+            screen.wait_for(f"{YOU}a thought")
             screen.type("inished\r")
-            screen.wait_for("heard: a thought that is not finished\nyou> ")
+            screen.wait_for(f"heard: a thought that is not finished\n{YOU}")
             screen.type("\x04")
             assert screen.end() == 0
         assert json.loads(done("draft", row["id"], "--json").data) == {}
@@ -224,9 +227,9 @@ class TestChat:
     def test_private_without_an_id_talks_where_somebody_answers(self) -> None:
         set_up(echo=ECHO)
         with terminal("private") as screen:
-            screen.wait_for("you> ")
+            screen.wait_for(YOU)
             screen.type("a secret\r")
-            screen.wait_for("heard: a secret\nyou> ")
+            screen.wait_for(f"heard: a secret\n{YOU}")
             screen.type("/quit\r")
             assert screen.end() == 0
         (row,) = done("list", "--json").json

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from raddle.actions.resuming.registry import AGENTS, FORMS, name_of
-from raddle.actions.resuming.session import Move
-from raddle.model.threads.carried import carried_message, copied_form
+from raddle.actions.resuming.session import Move, as_copied
+from raddle.actions.resuming.told import as_copies
+from raddle.model.threads.carried import carried_form, carried_message, copied_form, copied_from
 from tests.builders import a_message
 from tests.builders_resuming import (
     ON_PATH,
@@ -246,3 +247,26 @@ def test_an_imported_turn_is_carried_only_where_it_is_said_to_be_a_copy() -> Non
     assert (found.id, found.content, found.rev, found.device) == ("m1", "hello", 0, "")
     del form["is_copied"]
     assert carried_message(form, "") is None
+
+
+def test_a_copy_says_where_it_was_said_and_a_copy_of_it_says_the_same() -> None:
+    turn = told(a_conversation()).turns[0]
+    (once,) = as_copies([turn], "T-first")
+    (twice,) = as_copies([once], "T-second")
+    found = carried_message(copied_form(twice.message, is_said=False), "")
+    assert found is not None
+    assert [copied_from(message) for message in (turn.message, once.message, found)] == [
+        "",
+        "T-first",
+        "T-first",
+    ]
+
+
+def test_a_line_of_another_session_says_where_the_turn_that_it_carries_was_said() -> None:
+    message = a_message("m1", "hello", device="aaaaaaaa")
+    line = json.dumps({"type": "user", "raddle": carried_form(message, is_said=False)}).encode()
+    found = carried_message(json.loads(as_copied(line, "T-first"))["raddle"], "")
+    assert found is not None
+    assert (found.content, copied_from(found)) == ("hello", "T-first")
+    for other in (b'{"type":"user"}', b'{"raddle":{"id":"m1"}}', b'{"raddle":7}', b'"raddle"', b'{"raddle'):
+        assert as_copied(other, "T-first") == other

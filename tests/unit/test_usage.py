@@ -73,6 +73,17 @@ def test_a_turn_that_was_half_written_in_the_older_thread_counts_whole_for_it() 
     assert (only.holder, only.response.usage) == (OLD, whole.usage)
 
 
+def test_a_thread_into_which_a_turn_was_only_copied_has_it_after_all_others() -> None:
+    copy = response_of(a_message("m1", usage=Usage(output_tokens=10), extra={"copied_from": FORK.id}))
+    assert copy is not None
+    for threads in ([(OLD, [copy]), (FORK, [a_response()])],) * 2:
+        (only,) = counted_once(threads)
+        assert only.holder is FORK
+        threads.reverse()
+    (only,) = counted_once([(OLD, [copy])])
+    assert only.holder is OLD
+
+
 def test_a_message_without_usage_is_not_counted() -> None:
     assert response_of(a_message()) is None
 

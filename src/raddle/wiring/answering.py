@@ -75,15 +75,19 @@ def _named(known: dict[str, ResponderSettings], name: str) -> ResponderSettings:
 
 def key_of(stores: Stores, settings: ResponderSettings) -> str | None:
     """The key that it is asked with, from its variable or the keyring; None where there is none."""
+    if not settings.takes_key:
+        return None
     kept = stores.config.keys.get(settings.key_env)
     return kept.reveal() if kept is not None else ApiKeys().find(settings.name)
 
 
 def key_source(stores: Stores, settings: ResponderSettings) -> str:
     """Where that key comes from: the variable's name, `keyring`, or empty."""
-    if settings.key_env and settings.key_env in stores.config.keys:
+    if not settings.takes_key:
+        return ""
+    if settings.key_env in stores.config.keys:
         return settings.key_env
-    return "keyring" if settings.key_env and ApiKeys().find(settings.name) else ""
+    return "keyring" if ApiKeys().find(settings.name) else ""
 
 
 def open_responder(stores: Stores, settings: ResponderSettings, *, folder: Path | None = None) -> Responder:

@@ -6,38 +6,63 @@ Owns what of a file is kept: its bytes, its name without its folder, its type.
 from __future__ import annotations
 
 import contextlib
+import functools
 import mimetypes
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from raddle.actions.answering.settings import ResponderSettings
 from raddle.adapters.files import make_folder, write_atomic
 from raddle.model.errors import BrokenFormat, InvalidInput, NotFound, RaddleError, StorageError, TooLarge
 from raddle.model.threads.message import Attachment
+from raddle.model.threads.rendering import ChatMessage
 from raddle.model.threads.thread import Thread
 from raddle.wiring import Stores
 
 MOST_BYTES = 64 << 20
 """A larger file is no part of a conversation."""
+_FILES, _TEXTS, _NOTHING = "texts, and images and PDFs that are not too large", "texts", "no files"
+_TAKEN = {"openai": _FILES, "anthropic": _FILES, "command": _TEXTS, "orchestrator": _NOTHING}
 
 
 def attachments_of(stores: Stores, paths: Iterable[str]) -> tuple[Attachment, ...]:
     """Keep these files; as a message names them. InvalidInput, and nothing was kept of it, for what is no file."""
-    return tuple(_attachment(stores, Path(path).expanduser()) for path in paths)
+    found = list(paths)
+    for path in found:
+        check_attachable(path)
+    return tuple(_attachment(stores, Path(path).expanduser()) for path in found)
 
 
-def _attachment(stores: Stores, path: Path) -> Attachment:
-    try:
+def check_attachable(name: str) -> None:
+    """Can it be attached, as things stand? InvalidInput, TooLarge or StorageError where it cannot."""
+    path = Path(name).expanduser()
+    with _readable(path):
+        if path.is_dir():
+            raise InvalidInput(f"{path} is a folder", "name a file to attach")
+        if not path.exists():
+            raise InvalidInput(f"there is no file {path}", "name a file to attach")
         if not path.is_file():
-            what = "a folder" if path.is_dir() else "no file"
-            raise InvalidInput(f"{path} is {what}", "name a file to attach")
+            raise InvalidInput(f"{path} is no plain file", "name a file to attach")
         size = path.stat().st_size
         if size > MOST_BYTES:
             raise TooLarge(
                 f"{path} is {size / 1e6:,.0f} MB", f"attach files of at most {MOST_BYTES >> 20} MiB"
             )
-        data = path.read_bytes()
+        with path.open("rb"):
+            return
+
+
+@contextlib.contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror}", "check its name and its mode") from error
+
+
+def _attachment(stores: Stores, path: Path) -> Attachment:
+    with _readable(path):
+        data = path.read_bytes()
     name = path.name.encode("utf-8", "replace").decode()
     return Attachment(
         sha256=stores.blobs.put(data, compress=True),
@@ -77,6 +102,24 @@ def _fetched(pieces: Iterable[bytes]) -> bytes | None:
         if len(data) > MOST_BYTES:
             return None
     return bytes(data)
+
+
+def not_sent(
+    stores: Stores, attachments: Iterable[Attachment], settings: ResponderSettings
+) -> list[tuple[Attachment, str]]:
+    """Those of a turn that who answers does not get, each with what they do take."""
+    from raddle.adapters.responders.attachments import Text, parts_of  # noqa: PLC0415  few turns have any
+
+    takes = _TAKEN[settings.kind]
+    read = functools.partial(attachment_bytes, stores, is_private=True)  # it was just kept here
+    missing = []
+    for attachment in attachments:
+        message = ChatMessage(role="user", content="", attachments=(attachment,))
+        parts = parts_of(message, read, with_files=takes == _FILES) if takes != _NOTHING else []
+        # Of a file that is sent as words, its name is a line of its own; one that is only named is one line.
+        if all(isinstance(part, Text) and "\n" not in part.text for part in parts):
+            missing.append((attachment, f"{settings.name} takes {takes}"))
+    return missing
 
 
 def attachments_in(thread: Thread) -> list[tuple[str, Attachment]]:

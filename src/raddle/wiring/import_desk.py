@@ -55,6 +55,7 @@ from raddle.wiring.import_worker import (
     with_dropped,
 )
 from raddle.wiring.purging import drop_blobs
+from raddle.wiring.resumed_copies import is_told_already, without_copy
 from raddle.wiring.thread_file_joins import ThreadFileJoins, join_noted
 
 SMALL_BYTES = 8 << 20
@@ -156,6 +157,10 @@ class ImportDesk:
         converted = done.converted
         if converted.left_out or converted.thread_id in self._without_bytes:
             self._holds_purged_words = True
+        is_there = converted.thread_id in self._there
+        if not is_there and is_told_already(self._stores.paths, self._threads.load, self._purged, converted):
+            bulk.forget(converted.plan.key)
+            return self._kept(without_copy(self._stores.paths, converted))
         if done.summary is None or converted.thread_id in self._there:
             bulk.forget(converted.plan.key)
         else:

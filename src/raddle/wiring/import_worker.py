@@ -29,12 +29,14 @@ from raddle.adapters.git import read_remote
 from raddle.adapters.local_store.thread_spool import ThreadSpool
 from raddle.adapters.path_names import normalised
 from raddle.model.errors import RaddleError
+from raddle.model.threads.carried import copied_from
 from raddle.model.threads.delta import Delta
 from raddle.model.threads.edits import imported_registers
 from raddle.model.threads.search_fields import IndexRow, index_row
 from raddle.model.threads.search_text import Cutter
 from raddle.model.threads.summary import ThreadSummary
 from raddle.model.threads.thread import Thread
+from raddle.wiring.resumed_copies import says_something
 
 ROWS_BYTES = 2 << 20
 """About this much text goes to the parent at once."""
@@ -131,11 +133,16 @@ class _NewThreadSink(BlobSink):
         self._send = send
         self._rows: list[IndexRow] = []
         self._size = 0
+        self._newest = (0, "")
+        self.copied_from = ""
+        """The thread in which the newest turn was said."""
 
     def take(self, taken: Taken, *, anew: bool = False) -> None:
         """Messages and blobs, as they are finished."""
         self.keep_blobs(taken)
         for message in self._spool.add(taken.messages, anew=anew):
+            if says_something(message) and (message.order, message.id) >= self._newest:
+                self._newest, self.copied_from = (message.order, message.id), copied_from(message)
             row = index_row(message, self._cutter)
             self._rows.append(row)
             self._size += sum(map(len, row.text.texts))
@@ -293,7 +300,11 @@ def _prepared(
     sink.send_rows()
     prepared = spool.write(frame)
     converted = msgspec.structs.replace(
-        converted, messages=len(spool), prepared=prepared.name, prepared_bytes=prepared.stat().st_size
+        converted,
+        copied_from=sink.copied_from,
+        messages=len(spool),
+        prepared=prepared.name,
+        prepared_bytes=prepared.stat().st_size,
     )
     summary = msgspec.structs.replace(frame.summary(), message_count=len(spool))
     return Done(converted=converted, summary=summary)

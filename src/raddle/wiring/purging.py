@@ -6,16 +6,20 @@ The thread's files go last, so that a purge that was interrupted can be asked fo
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
+from raddle.actions.answering.asking import OWN_PREFIX
+from raddle.actions.answering.ports import JobResponder
+from raddle.actions.ports import Finding
 from raddle.adapters.files import find_bytes, storage_error
 from raddle.adapters.local_store.import_ledger_damage import drop_set_aside
 from raddle.adapters.local_store.launch_book import LaunchBook
 from raddle.adapters.temporaries import abandoned_temporaries, remove_temporary
-from raddle.model.errors import Ambiguous, FormatError, NotFound
+from raddle.model.errors import Ambiguous, FormatError, NotFound, RaddleError, StorageError
 from raddle.model.ids import parse_thread_id, parse_thread_id_prefix
 from raddle.wiring import Stores
 from raddle.wiring.import_lock import ImportIsRunning, import_lock
@@ -53,9 +57,13 @@ def _known_beside_files(stores: Stores) -> set[str]:
 def purge_thread(stores: Stores, thread_id: str) -> int:
     """Erase a thread; how many blobs went with it. The next import does not bring it back.
 
-    StorageError while an import is running: it might be about to write this very thread.
+    What is still worked on for it is ended where it is worked on, or named (`stores.report`). StorageError while an
+    import is running: it might be about to write this very thread.
     """
     thread_id = parse_thread_id(thread_id)
+    from raddle.wiring.answering import job_responder  # noqa: PLC0415  few threads have jobs
+
+    end_jobs(stores, thread_id, functools.partial(job_responder, stores))
     with import_lock(stores):
         stores.ledger.note_purged(thread_id)
         blobs = _named_in(_files_of(stores, thread_id)) | _segments(stores, thread_id)
@@ -69,6 +77,40 @@ def purge_thread(stores: Stores, thread_id: str) -> int:
         stores.ledger.forget_segments(thread_id)
         drop_set_aside(stores.paths)  # once more: the damage may have been met after the first time
         return count
+
+
+def end_jobs(stores: Stores, thread_id: str, find: Callable[[str], JobResponder | None]) -> None:
+    """Cancel the deliberations of a thread, of which nothing is to come back. `find`: who is called so.
+
+    What cannot be cancelled is reported: nobody could find it once the thread is gone.
+    """
+    for job_id, name in _jobs_of(stores, thread_id).items():
+        why = "it may not have been taken"
+        if not job_id.startswith(OWN_PREFIX):
+            try:
+                who = find(name)
+                if who is not None:
+                    who.cancel(job_id)
+                    continue
+                why = f"nobody called {name or 'so'} can be asked from here"
+            except RaddleError as error:
+                why = error.message
+        what = f"{name or 'a server'} may still work on job {job_id} of what was purged"
+        stores.report(Finding(path=thread_id, what=what, failed=f"it could not be cancelled: {why}"))
+
+
+def _jobs_of(stores: Stores, thread_id: str) -> dict[str, str]:
+    """Job -> who works on it: those of this machine, and those that the thread knows of."""
+    jobs: dict[str, str] = {}
+    with contextlib.suppress(
+        NotFound, FormatError, StorageError
+    ):  # of what cannot be read the book still tells
+        pending = stores.threads.load(thread_id).pending_jobs
+        jobs = {job.job_id: job.responder for job in pending if not job.job_id.startswith(OWN_PREFIX)}
+    for left in LaunchBook(stores.paths.launches_dir).all():
+        if left.launch.thread_id == thread_id and left.launch.lives_on:
+            jobs[left.taken_as or left.launch.job_id] = left.launch.responder
+    return jobs
 
 
 def unfinished_purges(stores: Stores) -> list[str]:

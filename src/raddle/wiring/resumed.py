@@ -16,6 +16,12 @@ from raddle.model.threads.message import NOTICE, Message
 from raddle.model.threads.thread import Thread
 from raddle.wiring import Stores
 
+BECOMES_ANOTHER = (
+    "the agent has another session under this one's id, so this gets a new one; what is said there comes back as a"
+    " thread of its own, which shares the turns so far"
+)
+"""Of an agent's own session that is written beside the one that it has."""
+
 
 class Resumed(Struct, frozen=True, kw_only=True):
     """A session that an agent can go on with.

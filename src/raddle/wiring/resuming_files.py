@@ -14,8 +14,8 @@ from msgspec import Struct
 from raddle.actions.importing.importer import MAX_LINE_BYTES
 from raddle.actions.importing.registry import importer_of
 from raddle.actions.resuming.registry import name_of
-from raddle.actions.resuming.session import Move, ResumedForm
-from raddle.actions.resuming.told import Told
+from raddle.actions.resuming.session import Move, ResumedForm, as_copied
+from raddle.actions.resuming.told import Told, as_copies
 from raddle.adapters.agent_homes.session_places import PLACES, Places, Present, home_folder, same_start
 from raddle.adapters.files import NewFile
 from raddle.model.errors import InvalidInput
@@ -30,7 +30,7 @@ from raddle.wiring.native_export import (
     messages_in,
     native_session,
 )
-from raddle.wiring.resumed import Resumed, fetch, header_of, leads_to, warnings_on
+from raddle.wiring.resumed import BECOMES_ANOTHER, Resumed, fetch, header_of, leads_to, warnings_on
 
 _TRIES = 100
 """Ids that are tried for a new session."""
@@ -139,6 +139,8 @@ class _Preparation:
             if present is None:
                 path = self._write_own(own, move)
                 if path is not None:
+                    if move.is_new_session:
+                        self._warnings.append(BECOMES_ANOTHER)
                     return self._answer(session_id, path, self._workspace, is_own=True)
                 continue
             workspace = self._usable(present, own, move)
@@ -184,13 +186,15 @@ class _Preparation:
     def _moved(self, file: NativeFile, move: Move) -> Iterator[bytes]:
         """The file's bytes as they stand after the move."""
         for line, is_whole in whole_lines(chunks_of(self._stores, file)):
-            yield self._form.move_line(line, move) if is_whole else line
+            moved = self._form.move_line(line, move) if is_whole else line
+            yield as_copied(moved, self._thread.id) if is_whole and move.is_new_session else moved
 
     def _told_anew(self) -> Resumed:
         """A new session that tells the path."""
+        turns = as_copies(self._told.turns, self._thread.id)
         for session_id in self._new_ids():
             header = header_of(self._stores, self._thread, self._told, session_id, self._workspace)
-            lines = [line + b"\n" for line in self._form.write(header, self._told.turns)]
+            lines = [line + b"\n" for line in self._form.write(header, turns)]
             present = self._places.find(session_id)
             if present is None:
                 path = self._places.place(session_id, self._workspace, header.began)

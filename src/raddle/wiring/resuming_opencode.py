@@ -25,7 +25,7 @@ from raddle.actions.resuming.opencode import (
 )
 from raddle.actions.resuming.registry import OPENCODE
 from raddle.actions.resuming.session import Header
-from raddle.actions.resuming.told import Told, Turn
+from raddle.actions.resuming.told import Told, Turn, as_copies
 from raddle.adapters.agent_homes.session_places import OpenCodeSession, home_folder, opencode_session
 from raddle.adapters.files import make_folder, write_atomic
 from raddle.adapters.programs import Completed, clean_environment, find_program, run
@@ -34,7 +34,7 @@ from raddle.model.threads.message import Message
 from raddle.model.threads.thread import Thread
 from raddle.wiring import Stores
 from raddle.wiring.native_export import chunks_of, kept_lines, messages_in
-from raddle.wiring.resumed import Resumed, fetch, header_of, leads_to, warnings_on
+from raddle.wiring.resumed import BECOMES_ANOTHER, Resumed, fetch, header_of, leads_to, warnings_on
 from raddle.wiring.source_worth import lines_of
 
 PROGRAM = "opencode"
@@ -78,10 +78,15 @@ class _Preparation:
         for session_id in self._ids(own):
             kept = own.under(session_id) if own is not None else None
             turns = own.rest if own is not None and kept is not None else self._told.turns
+            becomes_another = own is None or session_id != own.session_id
+            if becomes_another:
+                turns = as_copies(turns, self._thread.id)
             header = header_of(self._stores, self._thread, self._told, session_id, self._workspace)
             there = self._there(session_id)
             if there is None:
                 data = self._document(header, turns, kept)
+                if kept is not None and becomes_another:
+                    self._warnings.append(BECOMES_ANOTHER)
                 return self._brought_in(session_id, data, is_own=kept is not None)
             if _is_same(there, document(header, turns, kept), is_own=kept is not None):
                 self._warnings.append("OpenCode has this session already: nothing was written")

@@ -32,8 +32,9 @@ from raddle.model.errors import InvalidInput, RaddleError, Rejected, Unanswered,
 from raddle.model.ids import NewId
 from raddle.model.threads.agent_state import AgentState
 from raddle.model.threads.edits import Editor
-from raddle.model.threads.message import Attachment
+from raddle.model.threads.message import TURN, Attachment, Message
 from raddle.model.threads.rendering import to_chat_messages, to_deliberation_query_from
+from raddle.model.threads.thread import Thread
 
 OWN_PREFIX = "ask-"
 """Of the ids that launches have until who works on them gives another."""
@@ -83,6 +84,9 @@ class Book(Protocol):
     def close(self, job_id: str) -> None:
         """Its end was seen: forget it. Nothing happens where it is not in the book."""
 
+    def holds(self, job_id: str) -> bool:
+        """Is it in the book, alive or not?"""
+
     def left(self, thread_id: str | None = None) -> Iterator[Left]:
         """Those (of that thread) that are not alive; each is held as alive until the next is asked for."""
 
@@ -94,6 +98,8 @@ class Request(Struct, frozen=True, kw_only=True):
     parent_id: str | None
     text: str = ""
     attachments: tuple[Attachment, ...] = ()
+    was_typed: bool = False
+    """The draft under `parent_id` is what was typed of it, and goes."""
     budget_tokens: int | None = None
     model: str = ""
     policy: str = ""
@@ -186,9 +192,11 @@ class _Asking:
             content, bodies = self._desk.keep_body(request.text)
             attachments = (*bodies, *request.attachments)
             chosen = {"policy_id": request.policy} if request.policy else {}
+            if request.was_typed:
+                editor.set_draft(request.parent_id, "")
             return editor.reply(request.parent_id, "user", content, attachments=attachments, **chosen).id
         asked = None if request.parent_id is None else editor.thread.tree.get(request.parent_id)
-        if asked is None or asked.role != "user":
+        if asked is None or not is_turn_of_a_user(asked):
             raise InvalidInput("there is no turn of yours to ask about", "say something: give TEXT")
         return asked.id
 
@@ -303,8 +311,9 @@ class _Asking:
             self._step(state, lambda editor: _forget(editor, self._job))
 
 
-def landing(desk: Desk, job_id: str, answer: Answered) -> Callable[[Editor], str]:
-    """The edit that puts an answer under the turn of its launch, and ends the launch."""
+def landing(desk: Desk, job_id: str, answer: Answered, *, is_late: bool = False) -> Callable[[Editor], str]:
+    """The edit that puts an answer under the turn of its launch, and ends the launch. In a thread that was deleted
+    meanwhile nothing lands, which would bring it back. `is_late`: see `Editor.land_job`."""
     content, bodies = desk.keep_body(answer.text)
     extra: dict[str, Any] = {**answer.extra, **({CUT: answer.cut_by} if answer.cut_by else {})}
     fields: dict[str, Any] = {
@@ -319,7 +328,33 @@ def landing(desk: Desk, job_id: str, answer: Answered) -> Callable[[Editor], str
         "extra": extra,
     }
     given = {name: value for name, value in fields.items() if value}
-    return lambda editor: editor.land_job(job_id, content, **given).id
+
+    def land(editor: Editor) -> str:
+        if editor.thread.is_deleted:
+            return ""
+        return editor.land_job(job_id, content, is_late=is_late, **given).id
+
+    return land
+
+
+def turn_to_ask(thread: Thread, head: str | None, *, anew: bool = False) -> str:
+    """The user's turn to ask about on the path to `head`: the last one, where it has no answer, or a cut one; `anew`:
+    whatever it has. InvalidInput where there is none."""
+    path = thread.tree.path_to_root(head)
+    turn = next((message for message in reversed(path) if is_turn_of_a_user(message)), None)
+    if turn is None:
+        raise InvalidInput("there is no turn of yours to ask about", "say something: give TEXT")
+    after = path[path.index(turn) + 1 :]
+    if not anew and any(message.role == "assistant" and not message.extra.get(CUT) for message in after):
+        raise InvalidInput(
+            "your last turn has its answer", f"give TEXT; `--parent {turn.id}` asks about that turn once more"
+        )
+    return turn.id
+
+
+def is_turn_of_a_user(message: Message) -> bool:
+    """Is it one that can be asked about?"""
+    return message.role == "user" and message.kind == TURN and not message.is_sidechain
 
 
 def _forget(editor: Editor, job_id: str) -> str:

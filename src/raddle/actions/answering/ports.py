@@ -24,6 +24,7 @@ class Question(Struct, frozen=True, kw_only=True):
     `messages`: the path down to the turn that is asked, as a chat API takes it; `query`: the same as one string, as
     a deliberation takes it. `model`, `policy`: another than the responder's own, empty: its own. `effort`: how hard
     to think, in the responder's words. `server_thread`: what a deliberation server called the session before.
+    `branch`: which of the thread's branches this is; empty: its main line.
     """
 
     thread_id: str
@@ -36,6 +37,7 @@ class Question(Struct, frozen=True, kw_only=True):
     policy: str = ""
     effort: str = ""
     server_thread: str | None = None
+    branch: str = ""
 
 
 class Piece(Struct, frozen=True, kw_only=True):

@@ -56,8 +56,16 @@ def reconcile(desk: Desk, find: FindJobResponder, thread_id: str | None = None) 
     if thread_id is None:
         return
     for job in desk.threads().load(thread_id).pending_jobs:
-        if job.job_id not in seen and not job.job_id.startswith(OWN_PREFIX):
+        if job.job_id in seen:
+            continue
+        if desk.book.holds(job.job_id):
+            why = "it is being asked right now, by another process"
+        elif job.job_id.startswith(OWN_PREFIX):
+            why = "another machine asked, and settles it"
+        else:
             yield _settle_job(desk, find(job.responder), thread_id, job)
+            continue
+        yield _settled(job, desk.threads().load(thread_id), KEPT, why)
 
 
 def _settle_left(desk: Desk, find: FindJobResponder, left: Left) -> Settled | None:
@@ -84,7 +92,7 @@ def _settle_left(desk: Desk, find: FindJobResponder, left: Left) -> Settled | No
         settled = _settle_job(desk, find(launch.responder), thread.id, taken)
     elif left.text or left.thinking:
         cut = Answered(text=left.text, thinking=left.thinking, cut_by=KILLED)
-        message_id = _end(desk, thread.id, AgentState(), landing(desk, job.job_id, cut))
+        message_id = _end(desk, thread.id, AgentState(), landing(desk, job.job_id, cut, is_late=True))
         settled = _settled(job, thread, CUT, "the process that asked is gone", message_id)
     else:
         why = "the process that asked is gone, and nothing had come"

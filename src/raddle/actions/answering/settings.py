@@ -22,8 +22,9 @@ class ResponderSettings(Struct, frozen=True, kw_only=True):
     """One responder.
 
     `url`: the API's base, `/v1` included where it has one. `key_env`: the variable that holds the key; empty: the
-    kind's own (`OPENAI_API_KEY`, `ANTHROPIC_API_KEY`, `NSED_API_KEY`). `budget_tokens`: of the path that is sent;
-    None: all of it. `timeout_seconds`: without a sign of life. `program`: a `command`'s argv; `format`: what it gets.
+    kind's own (`OPENAI_API_KEY`, `ANTHROPIC_API_KEY`, `NSED_API_KEY`); `none`: it gets no key.
+    `budget_tokens`: of the path that is sent; None: all of it. `timeout_seconds`: without a sign of life.
+    `program`: a `command`'s argv; `format`: what it gets.
     """
 
     name: str
@@ -46,7 +47,14 @@ class ResponderSettings(Struct, frozen=True, kw_only=True):
     policy: str = ""
     scope: str = ""
 
+    @property
+    def takes_key(self) -> bool:
+        """May a key go to it?"""
+        return self.kind != "command" and self.key_env != NO_KEY
 
+
+NO_KEY = "none"
+"""What `key_env` says where no key goes out, whatever the environment and the keyring hold."""
 KEY_VARIABLES: dict[str, str] = {
     "openai": "OPENAI_API_KEY",
     "anthropic": "ANTHROPIC_API_KEY",
@@ -59,6 +67,14 @@ URLS: dict[str, str] = {
 }
 """Where a kind is, unless settings say so."""
 _HINT = "docs/how-to/talk-to-a-model.md shows the tables of every kind"
+
+
+def key_hint_of(settings: ResponderSettings) -> str:
+    """How a person gives it a key."""
+    if not settings.takes_key:
+        return f'`key_env = "{NO_KEY}"` in [responders.{settings.name}] keeps every key from it'
+    variable = settings.key_env or KEY_VARIABLES[settings.kind]
+    return f"set {variable}, or `raddle responders key {settings.name}`"
 
 
 def settings_of(name: str, table: Any, where: str) -> ResponderSettings:
@@ -91,6 +107,11 @@ def _whole(settings: ResponderSettings, where: str) -> ResponderSettings:
             raise InvalidInput(f"{where}.program is missing", 'program = ["name", "argument"]')
         return settings
     url = settings.url or URLS.get(settings.kind, "")
+    if any(sign in url for sign in "@?#"):  # a key or a password stands there, so the url is not shown
+        raise InvalidInput(
+            f"{where}.url must be an address alone, without @, ? and #: what is secret does not belong into a file",
+            "set the variable that key_env names, or keep it in the keyring: `raddle responders key NAME`",
+        )
     if not url.startswith(("http://", "https://")):
         raise InvalidInput(f"{where}.url must be where it answers, as https://…, not {url!r}", _HINT)
     key_env = settings.key_env or KEY_VARIABLES[settings.kind]

@@ -37,7 +37,8 @@ Progress = Callable[[int, int, int], None]
 class Converted(Struct, frozen=True, kw_only=True):
     """A session read. `prepared`: names what the bulk converter made of a thread, for `Desk.place`; empty where
     it was joined already, or makes none. `is_new`, `has_news`: what it did to the thread. `messages`: new ones.
-    `dropped`: blobs that were stored on the way and belong to no thread."""
+    `dropped`: blobs that were stored on the way and belong to no thread. `copied_from`: the thread in which its newest
+    turn was said, where raddle copied it from there."""
 
     plan: SessionPlan
     thread_id: str
@@ -48,6 +49,7 @@ class Converted(Struct, frozen=True, kw_only=True):
     is_new: bool = False
     has_news: bool = False
     left_out: str = ""
+    copied_from: str = ""
     problems: tuple[FileProblem, ...] = ()
     dropped: tuple[str, ...] = ()
 
@@ -233,7 +235,7 @@ class _Run:
             report.threads += 1
         elif converted.has_news:
             counts.grown += 1
-        elif converted.thread_id:
+        elif converted.thread_id or converted.copied_from:
             counts.unchanged += 1
         counts.messages += converted.messages
         report.messages += converted.messages

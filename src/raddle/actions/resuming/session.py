@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from raddle.actions.resuming.told import Turn
+from raddle.model.threads.carried import FIELD, form_as_copy
 
 
 class Header(Struct, frozen=True, kw_only=True):
@@ -105,6 +106,17 @@ def put_text(fields: dict[str, Raw], name: str, value: str) -> bool:
         return False
     fields[name] = Raw(msgspec.json.encode(value))
     return True
+
+
+def as_copied(line: bytes, thread_id: str) -> bytes:
+    """A line as it goes into a session of another thread: a message that it carries says where it was said."""
+    if FIELD.encode() not in line:
+        return line
+    fields = fields_of(line)
+    if fields is None or FIELD not in fields:
+        return line
+    form = form_as_copy(msgspec.json.decode(fields[FIELD]), thread_id)
+    return line if form is None else as_line(fields | {FIELD: Raw(as_line(form))})
 
 
 def as_line(value: Any) -> bytes:

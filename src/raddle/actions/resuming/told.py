@@ -14,9 +14,11 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from raddle.model.errors import InvalidInput, NotFound
 from raddle.model.ids import derived_id
+from raddle.model.threads.carried import as_copy
 from raddle.model.threads.message import NOTICE, Attachment, Message, ToolCall, changed
 from raddle.model.threads.rendering import NO_RESULT, Exchange, exchanges
 from raddle.model.threads.thread import Thread
@@ -120,6 +122,21 @@ def told_path(thread: Thread, leaf: str, bytes_of: BytesOf) -> Told:
             "there is nothing in this thread that an agent could go on from", "`raddle show` tells what is"
         )
     return Told(turns=turns, messages=teller.messages, unseen=teller.unseen)
+
+
+def as_copies(turns: Iterable[Turn], thread_id: str) -> tuple[Turn, ...]:
+    """The turns as they go into a session of another thread than the one in which they were said."""
+    return tuple(_as_copy(turn, thread_id) for turn in turns)
+
+
+def _as_copy(turn: Turn, thread_id: str) -> Turn:
+    calls = []
+    for call in turn.calls:
+        result = call.result
+        if result.message is not None:
+            result = replace(result, message=as_copy(result.message, thread_id))
+        calls.append(replace(call, result=result))
+    return replace(turn, message=as_copy(turn.message, thread_id), calls=tuple(calls))
 
 
 def _is_left_out(message: Message) -> bool:

@@ -64,6 +64,10 @@ class LaunchBook:
         except OSError as error:
             raise storage_error(error, folder, "remove") from error
 
+    def holds(self, job_id: str) -> bool:
+        """Is it in the book, alive or not?"""
+        return any(job_id in {left.launch.job_id, left.taken_as} for left in self.all())
+
     def left(self, thread_id: str | None = None) -> Iterator[Left]:
         """Those that no process holds."""
         for folder in self._folders():

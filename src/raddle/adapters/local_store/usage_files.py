@@ -25,6 +25,7 @@ from raddle.model.threads.usage import Response, response_of
 
 class _Extra(Struct, frozen=True):
     twin_of: str = ""
+    copied_from: str = ""
 
 
 class _Message(Struct):
@@ -96,6 +97,7 @@ def _from_file(data: bytes | None, thread_id: str) -> list[Response] | None:
             model=sys.intern(message.model),
             rev=message.rev,
             is_sidechain=message.is_sidechain,
+            is_copied=bool(message.extra.copied_from),
         )
         for message in messages
         if message.usage is not None

@@ -6,6 +6,7 @@ Owns that API's shapes: turns that alternate, results beside the user's words, t
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from raddle.actions.answering.ports import Answered, Event, Pause, Question, ReadBytes
-from raddle.actions.answering.settings import KEY_VARIABLES, URLS, ResponderSettings
+from raddle.actions.answering.settings import URLS, ResponderSettings, key_hint_of
 from raddle.adapters.responders.arriving import Arriving, arrival, count_of, part_of, text_of
 from raddle.adapters.responders.attachments import Document, Image, Part, Text, parts_of, words_of
 from raddle.adapters.responders.calls import SentCalls, arguments_of, name_of
@@ -53,13 +54,13 @@ class AnthropicResponder:
         self._settings = settings
         self._how = Persistence(settings.retries, pause, random)
         url = (settings.url or URLS["anthropic"]).rstrip("/")
-        variable = settings.key_env or KEY_VARIABLES["anthropic"]
         self._endpoint = Endpoint(
             # What other programs call the base of this API has no /v1.
             url if url.endswith("/v1") else f"{url}/v1",
             name=settings.name,
             key=key,
-            key_hint=f"set {variable}, or `raddle responders key {settings.name}`",
+            key_hint=key_hint_of(settings),
+            needs_key=None if settings.takes_key else False,
             header=lambda key: ("x-api-key", key),
             headers={"anthropic-version": _VERSION},
             timeout_seconds=settings.timeout_seconds,
@@ -75,7 +76,8 @@ class AnthropicResponder:
         host = self._endpoint.host
         with self._endpoint.connected() as connection:
             arriving = Arriving(host, connection.told, connection.without_key)
-            yield from arrival(arriving, connection.events("POST", "/messages", body), _read)
+            stream = connection.events("POST", "/messages", body, is_whole=_is_whole)
+            yield from arrival(arriving, stream, _read)
         provider = "anthropic" if host == _ANTHROPIC else self.name
         return arriving.answered(provider=provider, model=body["model"])
 
@@ -175,6 +177,11 @@ def _source(media_type: str, data: bytes) -> dict[str, str]:
     return {"type": "base64", "media_type": media_type, "data": base64.b64encode(data).decode()}
 
 
+def _is_whole(plain: dict[str, Any]) -> bool:
+    """Is it a message that was not streamed?"""
+    return plain.get("type") == "message" and isinstance(plain.get("content"), list)
+
+
 def _read(arriving: Arriving, event: dict[str, Any]) -> Iterator[Event]:
     match event.get("type"):
         case "message_start":
@@ -188,12 +195,26 @@ def _read(arriving: Arriving, event: dict[str, Any]) -> Iterator[Event]:
         case "message_delta":
             arriving.end = text_of(part_of(event, "delta").get("stop_reason")) or arriving.end
             arriving.usage = usage_of(part_of(event, "usage"), arriving.usage)
+        case "message":
+            yield from _read_whole(arriving, event)
         case "message_stop":
             arriving.is_whole = True
         case "error":
             arriving.fail(event.get("error"))
         case _:  # a ping, or something that this API did not have yet
             return
+
+
+def _read_whole(arriving: Arriving, message: dict[str, Any]) -> Iterator[Event]:
+    arriving.model = arriving.told(message.get("model"))
+    arriving.usage = usage_of(part_of(message, "usage"))
+    arriving.end = text_of(message.get("stop_reason"))
+    blocks = message.get("content")
+    for index, block in enumerate(blocks if isinstance(blocks, list) else []):
+        if isinstance(block, dict):
+            yield from _begin(arriving, index, block)
+            if block.get("type") == "tool_use":
+                arriving.calls.take(index, arguments=json.dumps(part_of(block, "input")))
 
 
 def _begin(arriving: Arriving, index: int | None, block: dict[str, Any]) -> Iterator[Event]:

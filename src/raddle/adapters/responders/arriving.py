@@ -15,7 +15,7 @@ import msgspec
 from raddle.actions.answering.ports import Answered, Event, Piece
 from raddle.adapters import event_stream
 from raddle.adapters.responders.calls import ArrivingCalls
-from raddle.adapters.responders.http import Failing
+from raddle.adapters.responders.http import DONE, Failing
 from raddle.model.errors import BrokenFormat, NetworkError, Unanswered
 from raddle.model.threads.message import Usage
 from raddle.model.tolerant_json import decode_tolerantly
@@ -28,7 +28,6 @@ CUT_BY = {
     "refusal": "content_filter",
 }
 """Why an answer is not whole though nothing failed, in the words of `Answered.cut_by`."""
-_DONE = "[DONE]"
 _MAY_PASS = frozenset(
     {"overloaded_error", "rate_limit_error", "api_error", "timeout_error", "server_error"}
     | {"rate_limit_exceeded", "overloaded"}
@@ -122,7 +121,7 @@ def arrival(arriving: Arriving, stream: Stream, read: Read) -> Generator[Event, 
     try:
         with stream as events:
             for event in events:
-                if event.data.strip() == _DONE:
+                if event.data.strip() == DONE:
                     arriving.is_whole = True
                     return
                 yield from read(arriving, _object_in(event.data, arriving))

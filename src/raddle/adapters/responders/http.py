@@ -39,6 +39,9 @@ _NOISE = re.compile(r"^\[[^\]]*\] | \(_ssl\.c:\d+\)")
 _NEVER_BETTER = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 """Codes that come with a 429 and do not go away by waiting."""
 
+DONE = "[DONE]"
+"""The data of the event that ends a stream."""
+IsWhole = Callable[[dict[str, Any]], bool]
 Key = Callable[[], str | None]
 """The key of an API, asked for when a request is made; None: there is none."""
 Header = Callable[[str], tuple[str, str]]
@@ -166,7 +169,7 @@ class Endpoint:
         if not is_safe(self.url):
             raise Rejected(
                 f"{self.host} is not encrypted: anybody on the way could read the key for {self.name}",
-                f"use https, or give {self.name} no key",
+                f'use https, or say `key_env = "none"` in [responders.{self.name}]: then it gets no key',
             )
         return key
 
@@ -223,15 +226,32 @@ class Connection:
         *,
         query: Mapping[str, str | int] | None = None,
         headers: Mapping[str, str] | None = None,
+        is_whole: IsWhole | None = None,
     ) -> Iterator[Iterator[Event]]:
-        """The events of a stream as they come; the iterator ends where the stream does, whether it is whole or not."""
+        """The events of a stream as they come; the iterator ends where the stream does, whether it is whole or not.
+
+        `is_whole`: is this JSON value all that a stream would tell? Some servers stream nothing; then it comes as one
+        event, and the mark of the end behind it.
+        """
         asked = {"Accept": "text/event-stream", "Cache-Control": "no-store", **(headers or {})}
         with self._sent(method, path, plain, query, asked) as response:
             kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if kind.endswith("json") and is_whole is not None:
+                yield iter(self._told_at_once(response, is_whole))
+                return
             if kind != "text/event-stream":
                 said = self.told(said_in(_beginning(response)))
                 raise self.nonsense(f"no stream of events but {said or 'nothing'}")
             yield self._events(response)
+
+    def _told_at_once(self, response: httpx.Response, is_whole: IsWhole) -> list[Event]:
+        data = b"".join(self._pieces(response))
+        plain: Any = data.decode("utf-8", "replace")
+        with contextlib.suppress(BrokenFormat):
+            plain = decode_tolerantly(data)[0]
+        if not (isinstance(plain, dict) and is_whole(plain)):
+            raise self.nonsense(f"no stream of events but {self.told(said_in(plain)) or 'nothing'}")
+        return [Event(kind="message", data=said) for said in (data.decode("utf-8", "replace"), DONE)]
 
     def told(self, text: Any) -> str:
         """A stranger's text as one short line without the key; empty where it is none."""

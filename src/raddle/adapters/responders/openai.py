@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from raddle.actions.answering.ports import Answered, Event, Pause, Question, ReadBytes
-from raddle.actions.answering.settings import KEY_VARIABLES, URLS, ResponderSettings
+from raddle.actions.answering.settings import URLS, ResponderSettings, key_hint_of
 from raddle.adapters.responders.arriving import Arriving, arrival, count_of, part_of, text_of
 from raddle.adapters.responders.attachments import (
     Document,
@@ -54,12 +54,12 @@ class OpenAIResponder:
         self.name = settings.name
         self._settings = settings
         self._how = Persistence(settings.retries, pause, random)
-        variable = settings.key_env or KEY_VARIABLES["openai"]
         self._endpoint = Endpoint(
             settings.url or URLS["openai"],
             name=settings.name,
             key=key,
-            key_hint=f"set {variable}, or `raddle responders key {settings.name}`",
+            key_hint=key_hint_of(settings),
+            needs_key=None if settings.takes_key else False,
             timeout_seconds=settings.timeout_seconds,
             socket_path=socket_path,
         )
@@ -82,7 +82,7 @@ class OpenAIResponder:
         host = self._endpoint.host
         with self._endpoint.connected() as connection:
             arriving = Arriving(host, connection.told, connection.without_key)
-            stream = connection.events("POST", "/chat/completions", body)
+            stream = connection.events("POST", "/chat/completions", body, is_whole=_is_whole)
             yield from arrival(arriving, stream, _read)
         provider = "openai" if host == _OPENAI else self.name
         return arriving.answered(provider=provider, model=body["model"])
@@ -182,6 +182,12 @@ def _part(part: Part) -> dict[str, Any]:
 
 def _data_url(media_type: str, data: bytes) -> str:
     return f"data:{media_type};base64,{base64.b64encode(data).decode()}"
+
+
+def _is_whole(plain: dict[str, Any]) -> bool:
+    """Is it a completion that was not streamed?"""
+    choices = plain.get("choices")
+    return isinstance(choices, list) and any(part_of(choice, "message") for choice in choices)
 
 
 def _read(arriving: Arriving, chunk: dict[str, Any]) -> Iterator[Event]:

@@ -25,7 +25,7 @@ from raddle.actions.answering.ports import (
     Question,
     Retry,
 )
-from raddle.actions.answering.settings import KEY_VARIABLES, ResponderSettings
+from raddle.actions.answering.settings import ResponderSettings, key_hint_of
 from raddle.adapters.responders import orchestrator_wire as wire
 from raddle.adapters.responders.http import Connection, Endpoint, Failing, Key, Refused, Reply
 from raddle.adapters.responders.retrying import LONGEST_ASKED_SECONDS, Persistence, retried_call, wait_before
@@ -156,7 +156,7 @@ class OrchestratorResponder:
         job_id = wire.job_in(reply.plain)
         if not job_id:
             raise self._unconfirmed("it answered, and gave no job")
-        return Launched(job_id=job_id, server_thread=wire.session_in(reply.headers))
+        return Launched(job_id=job_id, server_thread=wire.session_for(question, reply.headers))
 
     def _launched(self, body: Any, headers: dict[str, str]) -> Reply:
         """Send a launch, once. Failing only where it is known that it was not taken, and may be taken later."""
@@ -193,12 +193,12 @@ class OrchestratorResponder:
         return Unanswered(f"{self.name} gave no answer: {done.why}", "ask again")
 
     def _endpoint(self, seconds: float) -> Endpoint:
-        variable = self._settings.key_env or KEY_VARIABLES[self.kind]
         return Endpoint(
             self._settings.url,
             name=self.name,
             key=self._key,
-            key_hint=f"set {variable}, or `raddle responders key {self.name}`",
+            key_hint=key_hint_of(self._settings),
+            needs_key=None if self._settings.takes_key else False,
             timeout_seconds=min(seconds, self._settings.timeout_seconds),
             socket_path=self._socket_path,
         )

@@ -59,7 +59,7 @@ def launch_body(settings: ResponderSettings, question: Question) -> dict[str, An
     # A room holds one job: the launch's own id keeps a second one from being refused for the first one's sake.
     body: dict[str, Any] = {
         "room_id": f"{settings.name}_{question.job_id}",
-        "conversation_id": question.thread_id,
+        "conversation_id": conversation_of(question),
         "user_query": question.query,
         "deliberation_rounds": settings.rounds,
         "agent_names": [] if policy else list(settings.agents),
@@ -70,6 +70,11 @@ def launch_body(settings: ResponderSettings, question: Question) -> dict[str, An
         "user_tools": [_ASK_TOOL],
     }
     return {name: value for name, value in body.items() if value not in ("", [])}
+
+
+def conversation_of(question: Question) -> str:
+    """What the server takes for one conversation, in which it does one thing at a time: each branch is one."""
+    return f"{question.thread_id}_{question.branch}" if question.branch else question.thread_id
 
 
 def policy_of(settings: ResponderSettings, question: Question) -> str:
@@ -84,8 +89,11 @@ def _new_turn(question: Question) -> str:
 
 
 def launch_headers(question: Question) -> dict[str, str]:
-    """The session that the server gave the conversation before, where it is one that a header can hold."""
-    session = question.server_thread or ""
+    """The session that the server gave the conversation before, where it is one that a header can hold.
+
+    A thread keeps one, that of its main line; what was said there is not for the agents of another branch.
+    """
+    session = "" if question.branch else question.server_thread or ""
     return {SESSION_HEADER: session} if _SESSION.match(session) else {}
 
 
@@ -93,6 +101,11 @@ def session_in(headers: Mapping[str, str]) -> str | None:
     """The session that the server names; `headers` by lower-case name."""
     session = headers.get(SESSION_HEADER, "").strip()
     return session if _SESSION.match(session) else None
+
+
+def session_for(question: Question, headers: Mapping[str, str]) -> str | None:
+    """The session that the thread keeps from now on; None: what it has stays."""
+    return None if question.branch else session_in(headers)
 
 
 def job_in(plain: Any) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,20 +14,32 @@ from raddle.actions.answering.ports import Asks
 from raddle.apps.cli import diagnostics, output, words
 from raddle.apps.cli.conversation import Telling, as_plain, tell_settled
 from raddle.apps.cli.interrupts import stopped_in_order
-from raddle.model.errors import InvalidInput, RaddleError
+from raddle.apps.cli.prompt import as_turn, as_typed, is_command, typed
+from raddle.model.errors import InvalidInput, NotFound, Purged, RaddleError
+from raddle.model.threads.edits import ROOT
 from raddle.wiring import Stores
 
+if TYPE_CHECKING:
+    from raddle.actions.answering.settings import ResponderSettings
+    from raddle.model.threads.message import Attachment
+    from raddle.model.threads.thread import Thread
+    from raddle.model.threads.tree import MessageTree
+
 _PROMPT = "you> "
-_DRAFT_SECONDS = 1.0
+_REMINDED = 2
+_SHORT = 80
 _HELP = (
     ("/with NAME", "who answers from now on"),
     ("/model NAME", "which model, empty: the responder's own"),
     ("/policy NAME", "which policy, for a deliberation; empty: the responder's own"),
     ("/policies", "list them"),
-    ("/attach FILE", "send a file with the next turn"),
-    ("/again", "ask once more about the last turn"),
-    ("/undo", "take the last turn back"),
+    ("/attach FILE", "send a file with the next turn; alone: list what is attached"),
+    ("/detach FILE", "do not; alone: none of them"),
+    ("/again", "ask once more about the last turn; both answers stay"),
+    ("/undo", "take your last turn here back"),
     ("/quit", "end the talk (or Ctrl-D)"),
+    ("\\", "at the end of a line: the turn goes on on the next; a paste of several lines is one turn"),
+    ("//…", "a turn that starts with /"),
 )
 
 
@@ -55,6 +67,7 @@ class Talk:
         self._json = json
         self._head: str | None = None
         self._attached: list[str] = []
+        self._is_sent = False
 
     def go_on(self, thread_id: str, branch: str | None = None) -> None:
         """In a thread that is there, under the newest message of a branch."""
@@ -79,60 +92,175 @@ class Talk:
             self._head = None if parent == ROOT else find_message(thread, parent).id
 
     def attach(self, paths: tuple[str, ...]) -> None:
-        """Files for the next turn."""
+        """Files for the next turn. Where one cannot be attached, none of them is."""
+        from raddle.wiring.attaching import check_attachable  # noqa: PLC0415
+
+        for path in paths:
+            check_attachable(path)
         self._attached += paths
 
-    def say(self, text: str, *, again: bool = False) -> None:
-        """One turn and its answer. `again`: the turn that stands last is asked about."""
+    def say(self, text: str) -> None:
+        """One turn and its answer."""
+        if not text.strip() and not self._attached:
+            raise InvalidInput("a turn needs some text", "say it as TEXT, or give it on stdin with -")
+        thread = self._thread()
+        request = self._request(thread, self._head, text, self._attachments())
+        if thread is not None and not thread.title and not len(thread.tree):
+            self._name(thread, text)
+        self._ask(thread, request)
+
+    def ask_about_last(self, *, anew: bool = False) -> None:
+        """The answer to the turn that stands last where the talk is; `anew`: though it has one."""
+        from raddle.actions.answering.asking import turn_to_ask  # noqa: PLC0415
+
+        thread = self._thread()
+        if thread is None:
+            raise InvalidInput("nothing was said yet", "say something first")
+        self._ask(thread, self._request(thread, turn_to_ask(thread, self._head, anew=anew), ""))
+
+    def _thread(self) -> Thread | None:
+        return self.stores.threads.load(self.thread_id) if self.thread_id else None
+
+    def _attachments(self) -> tuple[Attachment, ...]:
+        """What is attached, kept. What cannot be any more is attached no longer, so that a talk can go on."""
+        from raddle.wiring.attaching import attachments_of, check_attachable  # noqa: PLC0415
+
+        for path in tuple(self._attached):
+            try:
+                check_attachable(path)
+            except RaddleError:
+                self._attached.remove(path)
+                raise
+        return attachments_of(self.stores, self._attached)
+
+    def _name(self, thread: Thread, text: str) -> None:
         from raddle.actions.importing.titles import title_from  # noqa: PLC0415
         from raddle.actions.threads import rename  # noqa: PLC0415
-        from raddle.wiring.answering import ask_anew, ask_in, chosen_responder  # noqa: PLC0415
-        from raddle.wiring.attaching import attachments_of  # noqa: PLC0415
 
-        if not text.strip() and not again and not self._attached:
-            raise InvalidInput("a turn needs some text", "say it as TEXT, or give it on stdin with -")
-        thread = self.stores.threads.load(self.thread_id) if self.thread_id else None
-        settings = chosen_responder(self.stores, thread, self._who).settings
-        request = Request(
-            parent_id=self._head,
-            text="" if again else text,
-            attachments=attachments_of(self.stores, self._attached),
+        rename(self.stores.threads, thread.id, text, title_of=title_from)
+
+    def _request(
+        self,
+        thread: Thread | None,
+        parent_id: str | None,
+        text: str,
+        attachments: tuple[Attachment, ...] = (),
+    ) -> Request:
+        return Request(
+            parent_id=parent_id,
+            text=text,
+            attachments=attachments,
             budget_tokens=self._budget,
             model=self._model,
             policy=self._policy or (thread.plain("active_policy") or "" if thread is not None else ""),
         )
-        if thread is not None and not thread.title and not len(thread.tree):
-            rename(self.stores.threads, thread.id, text, title_of=title_from)
+
+    def _ask(self, thread: Thread | None, request: Request) -> None:
+        from raddle.wiring.answering import ask_anew, ask_in  # noqa: PLC0415
+
+        settings = self._responder(thread)
+        self._tell_unsent(request, settings)
         telling = Telling(as_json=self._json, answer=self._ask_person if sys.stdin.isatty() else None)
         if thread is None:
             self.thread_id, told = ask_anew(self.stores, settings, request, is_private=self._is_private)
         else:
             told = ask_in(self.stores, thread, settings, request)
-        self._attached.clear()
-        with stopped_in_order("stopped: what had come of the answer is kept"):
-            try:
-                telling.tell_all(told)
-            finally:
-                self._move_to(telling)
+        known = set() if thread is None else {each.id for each in thread.tree.children(request.parent_id)}
+        try:
+            with stopped_in_order("stopped"):
+                try:
+                    telling.tell_all(told)
+                finally:
+                    self._move_to(telling)
+        except click.exceptions.Exit:
+            diagnostics.say(self._what_stands(telling, known))
+            if self._json:
+                output.json(as_plain(self.thread_id, telling))
+            raise
+        except RaddleError as error:
+            self._explain(error, telling)
+            raise
+        finally:
+            if self._is_sent and request.attachments:
+                self._attached.clear()
+            if telling.sent is None:
+                self.thread_id = thread.id if thread is not None else ""
+            elif thread is None and not self._json and not sys.stdin.isatty():
+                diagnostics.say(f"thread {self.thread_id}")
         if self._json:
-            output.json(as_plain(self.thread_id, telling.sent, telling.landed))
-        elif thread is None and not sys.stdin.isatty():
-            diagnostics.say(f"thread {self.thread_id}")
+            output.json(as_plain(self.thread_id, telling))
+
+    def _responder(self, thread: Thread | None) -> ResponderSettings:
+        """Who answers; InvalidInput where they would not heed what was chosen for them."""
+        from raddle.wiring.answering import chosen_responder  # noqa: PLC0415
+
+        settings = chosen_responder(self.stores, thread, self._who).settings
+        is_council = settings.kind == "orchestrator"
+        if self._policy and not is_council:
+            raise InvalidInput(
+                f"{settings.name} has no policies: it is no deliberation server", "leave the policy out"
+            )
+        if self._model and is_council:
+            raise InvalidInput(
+                f"{settings.name} chooses its models itself: it is a deliberation server",
+                "leave the model out; `raddle policies` lists what can be chosen",
+            )
+        return settings
+
+    def _tell_unsent(self, request: Request, settings: ResponderSettings) -> None:
+        if request.attachments:
+            from raddle.wiring.attaching import not_sent  # noqa: PLC0415
+
+            for attachment, why in not_sent(self.stores, request.attachments, settings):
+                diagnostics.note(f"{words.one_line(attachment.name)} is kept here, and not sent: {why}")
 
     def _move_to(self, telling: Telling) -> None:
         """Where the talk stands after a turn, however that ended."""
-        sent, landed = telling.sent, telling.landed
-        if landed is not None:
-            self._head = landed.message_id
-        elif sent is not None:
-            tree = self.stores.threads.load(self.thread_id).tree
-            below = tree.children(sent.message_id)
-            if below:
-                self._head = below[-1].id
-            elif not tree.is_removed(sent.message_id):
-                self._head = sent.message_id
-        if self._head is not None and self.stores.active.get(self.thread_id):
+        if telling.sent is None:
+            return
+        turn = telling.sent.message_id
+        if telling.landed is not None:
+            self._head = telling.landed.message_id
+        else:
+            tree = self._tree()
+            if tree is None or tree.is_removed(turn):
+                return
+            self._head = next((each.id for each in reversed(tree.children(turn))), turn)
+        self._is_sent = True
+        if self.stores.active.get(self.thread_id):
             self.stores.active.set(self.thread_id, self._head)
+
+    def _tree(self) -> MessageTree | None:
+        """What was said here; None where the thread is gone."""
+        with contextlib.suppress(NotFound, Purged):
+            return self.stores.threads.load(self.thread_id).tree
+        return None
+
+    def _what_stands(self, telling: Telling, known: set[str]) -> str:
+        """What is true of a turn that was stopped; `known`: what stood under it before."""
+        if telling.launched:
+            return f"the work goes on as job {telling.launched}: `raddle jobs` shows what becomes of it"
+        if telling.landed is not None:
+            return "the answer was there, and is kept"
+        if telling.sent is None:
+            return "nothing was sent"
+        tree = self._tree()
+        if tree is None:
+            return "the thread is gone, and the answer with it"
+        thread = self.stores.threads.load(self.thread_id)
+        if any(job.parent_id == telling.sent.message_id for job in thread.pending_jobs):
+            return "whether the work was taken on is not known: `raddle jobs` shows what becomes of it"
+        if any(each.id not in known for each in tree.children(telling.sent.message_id)):
+            return "what had come of the answer is kept"
+        return f"nothing had come; your turn is kept: `raddle reply {self.thread_id} --ask` asks again"
+
+    def _explain(self, error: RaddleError, telling: Telling) -> None:
+        """Say with an error that the turn was taken back, where it was."""
+        tree = self._tree()
+        if telling.sent is None or tree is None or not tree.is_removed(telling.sent.message_id):
+            return
+        taken = f"your turn was taken back, and its text is your draft: `raddle draft {self.thread_id}`"
+        error.hint = f"{error.hint}; {taken}" if error.hint else taken
 
     def _ask_person(self, asks: Asks) -> None:
         """A question of an agent's, put to whoever sits here."""
@@ -143,37 +271,63 @@ class Talk:
         if said.strip() and responder is not None:
             responder.answer_call(asks.job_id, asks.call_id, said)
 
+    def show_last(self) -> None:
+        """Remind the person of where the talk stands: its title, and what was said last."""
+        thread = self._thread()
+        if thread is None:
+            return
+        diagnostics.suggest(f"{thread.id}: {words.one_line(thread.title) or '(no title)'}")
+        for message in thread.tree.path_to_root(self._head)[-_REMINDED:]:
+            said = words.one_line(message.content)
+            diagnostics.suggest(words.cut(f"{message.role}: {said}", output.columns() or _SHORT))
+
     def run(self) -> None:
         """Turn after turn, until the person has said all."""
-        diagnostics.suggest("/help lists what can be typed; Ctrl-D ends the talk")
-        while True:
-            try:
-                text = self._typed()
-            except EOFError:
-                diagnostics.say("")
-                break
-            except KeyboardInterrupt:
-                diagnostics.say("")
-                continue
-            if not text.strip():
-                continue
-            if text.strip() in {"/quit", "/exit"}:
-                break
-            self._do(text)
+        from raddle.wiring.resume_point import sitting_here  # noqa: PLC0415
+
+        wants_private = None if self.thread_id else self._is_private
+        with sitting_here(self.stores, wants_private=wants_private) as typed_only:
+            if typed_only:
+                self.thread_id = typed_only
+                private = ", a private thread" if self.stores.threads.load(typed_only).is_private else ""
+                diagnostics.say(f"what you typed here and did not send is in {typed_only}{private}")
+            diagnostics.suggest("/help lists what can be typed; Ctrl-D ends the talk")
+            self._take_turns()
         if self.thread_id:
             diagnostics.suggest(f"`raddle chat {self.thread_id}` goes on")
 
+    def _take_turns(self) -> None:
+        while True:
+            try:
+                text = typed(_PROMPT, as_typed(self._draft()), self._keep_typed)
+            except EOFError:
+                diagnostics.say("")
+                return
+            except KeyboardInterrupt:
+                diagnostics.say("")
+                if self.thread_id:
+                    self._keep_draft("")
+                continue
+            if text.strip() in {"/quit", "/exit"}:
+                return
+            if text.strip():
+                self._do(text)
+
     def _do(self, text: str) -> None:
-        """One turn or one command; what goes wrong is said, and the talk goes on."""
+        """One turn or one command; what goes wrong is said, and the talk goes on. No turn is lost."""
+        is_turn = not is_command(text)
+        self._is_sent = False
         try:
-            if text.startswith("/") and not text.startswith("//"):
-                self._command(text)
+            if is_turn:
+                self.say(as_turn(text))
             else:
-                self.say(text.removeprefix("/") if text.startswith("//") else text)
+                self._command(text)
         except RaddleError as error:
             diagnostics.failed(error, as_json=False)
         except (KeyboardInterrupt, click.exceptions.Exit):
-            return
+            pass
+        if is_turn and not self._is_sent:
+            self._keep_draft(as_turn(text))
 
     def _command(self, text: str) -> None:
         verb, _, rest = text.strip().partition(" ")
@@ -184,8 +338,9 @@ class Talk:
             "/model": lambda name: setattr(self, "_model", name),
             "/policy": lambda name: setattr(self, "_policy", name),
             "/policies": self._policies,
-            "/attach": lambda path: self.attach((path,)),
-            "/again": lambda _: self.say("", again=True),
+            "/attach": self._attach,
+            "/detach": self._detach,
+            "/again": lambda _: self.ask_about_last(anew=True),
             "/undo": self._undo,
         }
         if verb not in known:
@@ -207,58 +362,48 @@ class Talk:
     def _policies(self, _: str) -> None:
         from raddle.wiring.answering import chosen_responder, job_responder  # noqa: PLC0415
 
-        thread = self.stores.threads.load(self.thread_id) if self.thread_id else None
-        found = job_responder(self.stores, chosen_responder(self.stores, thread, self._who).settings.name)
-        for policy in found.policies() if found is not None else ():
+        name = chosen_responder(self.stores, self._thread(), self._who).settings.name
+        found = job_responder(self.stores, name)
+        if found is None:
+            raise InvalidInput(f"{name} is no deliberation server", "/with NAME chooses another")
+        for policy in found.policies():
             output.line(f"{policy.id}  {words.one_line(policy.name)}")
 
+    def _attach(self, path: str) -> None:
+        if path:
+            self.attach((path,))
+        for each in self._attached:
+            diagnostics.say(f"goes with the next turn: {words.one_line(each)}")
+        if not self._attached:
+            diagnostics.say("nothing is attached")
+
+    def _detach(self, path: str) -> None:
+        if path and path not in self._attached:
+            raise InvalidInput(f"{path} is not attached", "/attach alone lists what is")
+        self._attached = [each for each in self._attached if path and each != path]
+        self._attach("")
+
     def _undo(self, _: str) -> None:
+        from raddle.actions.taking_back import take_back_at  # noqa: PLC0415
+
         if not self.thread_id:
             raise InvalidInput("nothing was said yet", "say something first")
-        with self.stores.threads.edit(self.thread_id) as editor:
-            gone = editor.undo(1)
-            tip = editor.thread.tree.tip()
-        self._head = tip.id if tip is not None else None
-        diagnostics.say(f"took back {words.count(len(gone), 'message')}")
-
-    def _typed(self) -> str:
-        """What the person types; what was typed and not sent before stands there already, and is kept as it grows."""
-        with self._draft_kept():
-            return input(_PROMPT)
-
-    @contextlib.contextmanager
-    def _draft_kept(self) -> Iterator[None]:
-        """Keep the line that is typed as this device's draft, once a second at most."""
-        try:
-            import readline  # noqa: PLC0415  not every Python has it
-        except ImportError:
-            yield
-            return
-        before = self._draft() if self.thread_id else ""
-        if before:
-            readline.set_startup_hook(lambda: readline.insert_text(before))
-        is_over = threading.Event()
-
-        def watch() -> None:
-            last = before
-            while not is_over.wait(_DRAFT_SECONDS):
-                typed = readline.get_line_buffer()
-                if typed != last and not typed.startswith("/"):
-                    self._keep_draft(typed)
-                    last = typed
-
-        watcher = threading.Thread(target=watch, daemon=True)
-        watcher.start()
-        try:
-            yield
-        finally:
-            is_over.set()
-            watcher.join()
-            readline.set_startup_hook(None)
+        gone, self._head = take_back_at(self.stores.threads, self.thread_id, self._head)
+        if self._head is not None and self.stores.active.get(self.thread_id):
+            self.stores.active.set(self.thread_id, self._head)
+        diagnostics.say(f"took back {words.count(len(gone), 'message')}" if gone else "nothing to take back")
 
     def _draft(self) -> str:
-        thread = self.stores.threads.load(self.thread_id)
-        return thread.drafts.get(self.stores.author.device, {}).get(self._head or "root", "")
+        thread = None
+        with contextlib.suppress(NotFound, Purged):  # what is said next says so
+            thread = self._thread()
+        if thread is None:
+            return ""
+        return thread.drafts.get(self.stores.author.device, {}).get(self._head or ROOT, "")
+
+    def _keep_typed(self, text: str) -> None:
+        if not is_command(text):
+            self._keep_draft(as_turn(text))
 
     def _keep_draft(self, text: str) -> None:
         from raddle.wiring.answering import begin_with_draft  # noqa: PLC0415

@@ -16,10 +16,14 @@ from raddle.actions.answering.asking import Landed, Sent, Told
 from raddle.actions.answering.ports import Asks, Launched, Piece, Retry
 from raddle.actions.answering.reconciling import CUT, ENDED, KEPT, LANDED, Settled
 from raddle.apps.cli import diagnostics, output, words
+from raddle.model.errors import StorageError
 
 
 class Telling:
-    """Prints what is told of one turn. `landed` is its answer, once it is there."""
+    """Prints what is told of one turn. `landed` is its answer, once it is there.
+
+    Where stdout takes no more, it listens on: an answer is worth more than its echo.
+    """
 
     def __init__(self, *, as_json: bool, answer: Callable[[Asks], None] | None = None) -> None:
         self.sent: Sent | None = None
@@ -30,15 +34,22 @@ class Telling:
         self._has_streamed = False
         self._is_open = False
         """Does a line of the answer stand on the screen without its end?"""
+        self._trouble: StorageError | output.ReaderGone | None = None
+        """Why nothing more is printed."""
 
     def tell_all(self, told: Generator[Told, None, None]) -> Landed | None:
-        """Print all of it; closed in time, whatever ends it. None where it ended before the answer."""
+        """Print all of it; closed in time, whatever ends it. None where it ended before the answer.
+
+        StorageError or ReaderGone, once all was told, where stdout did not take it.
+        """
         with contextlib.closing(told):
             try:
                 for one in told:
                     self._tell(one)
             finally:
                 self._end_line()
+        if self._trouble is not None:
+            raise self._trouble
         return self.landed
 
     def _tell(self, one: Told) -> None:
@@ -46,14 +57,13 @@ class Telling:
             case Sent():
                 self.sent = one
             case Piece(text=text) if text and not self._json:
-                output.write(words.safe_lines(text))
-                output.finish()
+                self._print(words.safe_lines(text))
                 self._has_streamed = True
                 self._is_open = not text.endswith("\n")
             case Retry(why=why, wait_seconds=seconds, retries=retries):
                 self._end_line()
                 self._has_streamed = False
-                diagnostics.say(f"{words.one_line(why)}; trying again in {seconds:.0f} s (retry {retries})")
+                diagnostics.say(f"{words.one_line(why)}; trying again {_after(seconds)} (retry {retries})")
             case Launched(job_id=job_id):
                 self.launched = job_id
                 diagnostics.suggest(f"at work as job {job_id}; Ctrl-C stops waiting, not the work")
@@ -71,7 +81,7 @@ class Telling:
 
     def _land(self, landed: Landed) -> None:
         if not self._json and not self._has_streamed:
-            output.write(words.safe_lines(landed.answer.text))
+            self._print(words.safe_lines(landed.answer.text))
             self._is_open = not landed.answer.text.endswith("\n")
         self.landed = landed
         self._end_line()
@@ -80,15 +90,31 @@ class Telling:
 
     def _end_line(self) -> None:
         if self._is_open:
-            output.line()
+            self._print("\n")
             self._is_open = False
 
+    def _print(self, text: str) -> None:
+        if self._trouble is not None:
+            return
+        try:
+            output.write(text)
+            output.finish()
+        except (StorageError, output.ReaderGone) as error:
+            self._trouble = error
 
-def as_plain(thread_id: str, sent: Sent | None, landed: Landed | None) -> dict[str, Any]:
-    """The answer for `--json`."""
+
+def _after(seconds: float) -> str:
+    if seconds < 0.05:  # would read as 0.0
+        return "at once"
+    return f"in {seconds:.1f} s" if seconds < 10 else f"in {seconds:.0f} s"
+
+
+def as_plain(thread_id: str, telling: Telling) -> dict[str, Any]:
+    """The answer for `--json`; null where it is not there, with the job that works on it, if one does."""
+    sent, landed = telling.sent, telling.landed
     value: dict[str, Any] = {"id": thread_id, "message_id": sent.message_id if sent is not None else ""}
     if landed is None:
-        return {**value, "job_id": sent.job_id if sent is not None else "", "answer": None}
+        return {**value, "job_id": telling.launched, "answer": None}
     answer = landed.answer
     return {
         **value,

@@ -21,6 +21,8 @@ FIELD = "raddle"
 
 _COPIED = "is_copied"
 """Of a turn that an importer read elsewhere and that is told here in another agent's format."""
+_COPIED_FROM = "copied_from"
+"""In the `extra` of a message: the thread in which it was said."""
 
 
 def carried_form(message: Message, *, is_said: bool) -> dict[str, Any]:
@@ -38,6 +40,25 @@ def copied_form(message: Message, *, is_said: bool) -> dict[str, Any]:
     the turn: also one without a device is carried."""
     form = carried_form(message, is_said=is_said)
     return form if message.device else form | {_COPIED: True}
+
+
+def as_copy(message: Message, thread_id: str) -> Message:
+    """The message as it goes into a session of another thread: it says where it was said, there or still earlier."""
+    return changed(message, extra={_COPIED_FROM: thread_id, **message.extra})
+
+
+def form_as_copy(form: Any, thread_id: str) -> dict[str, Any] | None:
+    """The same of what a field holds; None where it holds no message."""
+    if not isinstance(form, dict) or not form.get("device"):
+        return None
+    extra = form.get("extra")
+    return form | {"extra": {_COPIED_FROM: thread_id, **(extra if isinstance(extra, dict) else {})}}
+
+
+def copied_from(message: Message) -> str:
+    """The thread in which this was said, and paid for, where that is another one; else empty."""
+    origin = message.extra.get(_COPIED_FROM)
+    return origin if isinstance(origin, str) else ""
 
 
 def carried_mark(message: Message) -> dict[str, str]:

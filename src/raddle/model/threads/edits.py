@@ -163,18 +163,24 @@ class Editor:
         return self.reply(tip.id if tip is not None else None, role, content, **fields)
 
     def reply(self, parent_id: str | None, role: str, content: str, **fields: Any) -> Message:
-        """A turn under `parent_id` (None: a new root), sent: this device's draft there is gone with it.
+        """A turn under `parent_id` (None: a new root), sent: this device's draft there goes where it is this very text,
+        or the beginning of it. Another text that somebody typed there stays.
 
         A reply to a leaf stays on its branch; any other forks. `fields` are further fields of `Message`.
         NotFound where the thread has no such parent, InvalidInput where a value is not of its field's type.
         """
         message = self.add(parent_id, named(role, "a role"), content, **fields)
         if message.role == "user" and not message.is_sidechain:
-            self.set_draft(message.parent_id, "")
+            typed = self.thread.drafts.get(self.author.device, {}).get(message.parent_id or ROOT, "")
+            if typed and message.content.strip().startswith(typed.strip()):
+                self.set_draft(message.parent_id, "")
         return message
 
-    def add(self, parent_id: str | None, role: str, content: str, **fields: Any) -> Message:
-        """The same without a look at the drafts: a turn that nobody typed here."""
+    def add(
+        self, parent_id: str | None, role: str, content: str, *, order: int | None = None, **fields: Any
+    ) -> Message:
+        """The same without a look at the drafts: a turn that nobody typed here. `order`: its place among the others,
+        where it is none of the newest."""
         parent_id = plain_text_or_none(parent_id, "the id of a parent")
         role, content = plain_text(role, "a role"), plain_text(content, "the content of a message")
         message_id = plain_text_or_none(fields.pop("id", None), "the id of a message") or self.author.new_id()
@@ -186,7 +192,7 @@ class Editor:
             return known
         self._revive("messages")
         now = self.author.now()
-        n = max(now, self.thread.clock + 1)
+        n = max(now, self.thread.clock + 1) if order is None else order
         message = Message(
             id=message_id,
             parent_id=parent_id,
@@ -325,8 +331,14 @@ class Editor:
         self.write(f"job/{job_id}", {"parent_id": parent_id, "responder": responder, "launched_at": now})
         return PendingJob(job_id=job_id, parent_id=parent_id, responder=responder, launched_at=now)
 
-    def land_job(self, job_id: str, content: str, *, parent_id: str | None = None, **fields: Any) -> Message:
-        """The reply of a job, under the turn that launched it; landing it twice adds one message."""
+    def land_job(
+        self, job_id: str, content: str, *, parent_id: str | None = None, is_late: bool = False, **fields: Any
+    ) -> Message:
+        """The reply of a job, under the turn that launched it; landing it twice adds one message.
+
+        Where that turn was taken back meanwhile, so is its reply. `is_late`: where something newer was said, it takes
+        a place before that, and nobody goes on from it unasked.
+        """
         job_id, content = named(job_id, "the id of a job"), plain_text(content, "the content of a message")
         for message in self.thread.tree:
             if message.job_id == job_id:
@@ -334,14 +346,21 @@ class Editor:
         entry = self.thread.shows(f"job/{job_id}")
         if isinstance(entry, dict) and parent_id is None:
             parent_id = entry.get("parent_id")
-        landed = self.reply(
+        turn = None if parent_id is None else self.thread.tree.get(parent_id)
+        is_gone = turn is not None and self.thread.tree.is_removed(turn.id)
+        newest = self.thread.tree.tip()
+        is_behind = is_late and turn is not None and newest is not None and newest.id != turn.id
+        landed = self.add(
             parent_id,
             fields.pop("role", "assistant"),
             content,
+            order=turn.order + 1 if turn is not None and is_behind else None,
             id=derived_id("job", job_id, content),
             job_id=job_id,
             **fields,
         )
+        if is_gone:
+            self.write(f"gone/{landed.id}", True)
         self.clear_job(job_id)
         return landed
 

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from raddle.model.clock import parse_time
+from raddle.model.threads.carried import copied_from
 from raddle.model.threads.message import Message, Usage
 from raddle.model.threads.tree import TWIN_OF
 
@@ -34,7 +35,8 @@ _NOTHING: tuple[int | None, ...] = (None,) * 7
 class Response(Struct, frozen=True, kw_only=True, gc=False):
     """What one message says it used, as one thread has it. `at`: its own time in microseconds; None: nobody knows.
 
-    `id`: what it is counted under, the same in every thread that shares the message.
+    `id`: what it is counted under, the same in every thread that shares the message. `is_copied`: it was said, and paid
+    for, in another thread.
     """
 
     id: str
@@ -45,6 +47,7 @@ class Response(Struct, frozen=True, kw_only=True, gc=False):
     rev: int = 0
     is_sidechain: bool = False
     is_removed: bool = False
+    is_copied: bool = False
 
 
 class Holder(Struct, frozen=True, kw_only=True):
@@ -123,11 +126,14 @@ def response_of(message: Message, *, is_removed: bool = False) -> Response | Non
         rev=message.rev,
         is_sidechain=message.is_sidechain,
         is_removed=is_removed,
+        is_copied=bool(copied_from(message)),
     )
 
 
 def counted_once(threads: Iterable[tuple[Holder, Iterable[Response]]]) -> list[Counted]:
     """Every response once: for the oldest thread that holds it, with the fullest usage that any thread has of it.
+
+    A thread into which it was only copied comes after all others.
 
     The oldest is the least by (created_at, last_activity_at, id), those without a time last: a resumed session begins
     when the first one began, for it holds the same turns, and goes on after it. The order of `threads` is of no
@@ -154,7 +160,7 @@ def _age(one: Counted) -> tuple[object, ...]:
     holder, response = one
     said = (response.role, response.model, response.is_sidechain, response.is_removed, response.at or 0)
     times = (_last_if_unknown(holder.created_at), _last_if_unknown(holder.last_activity_at))
-    return *times, holder.id, *(-part for part in _fullness(response)), *said
+    return response.is_copied, *times, holder.id, *(-part for part in _fullness(response)), *said
 
 
 def _last_if_unknown(at: int | None) -> tuple[bool, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -61,11 +62,14 @@ def chat(
     warn_of_settings(stores)
     if thread is not None and is_private:
         raise InvalidInput("--private is for a new thread", f"`raddle private {thread}` keeps this one here")
+    if thread is None and branch is not None:
+        raise InvalidInput("--branch is of a thread", "name it: `raddle chat ID --branch MESSAGE`")
     talk = Talk(stores, who=who, model=model, policy=policy, budget=budget, is_private=is_private, json=json)
     if thread is not None:
         talk.go_on(stores.resolve(thread), branch)
     talk.attach(attached)
     if sys.stdin.isatty() and not json:
+        talk.show_last()
         talk.run()
     else:
         talk.say(output.text_of_stdin())
@@ -91,9 +95,11 @@ def jobs(stores: Stores, what: tuple[str, ...], json: bool) -> None:
     if what and what[0] in verbs:
         if len(what) != verbs[what[0]]:
             raise InvalidInput(
-                f"`raddle jobs {what[0]}` takes {verbs[what[0]] - 1} arguments",
+                f"`raddle jobs {what[0]}` takes {words.count(verbs[what[0]] - 1, 'argument')}",
                 "`raddle jobs --help` shows how",
             )
+        if not all(word.strip() for word in what):
+            raise InvalidInput(f"`raddle jobs {what[0]}` needs some text", "`raddle jobs --help` shows how")
         _tell_job(stores, *what)
         return
     if len(what) > 1:
@@ -187,7 +193,7 @@ def responders(stores: Stores, what: tuple[str, ...], json: bool) -> None:
         diagnostics.say("nobody is set up to answer; docs/how-to/talk-to-a-model.md shows how")
         return
     cells = [
-        [str(row["name"]), str(row["kind"]), str(row["model"]), str(row["url"]), str(row["key"] or "no key")]
+        [_marked(row), str(row["kind"]), str(row["model"]), str(row["url"]), str(row["key"] or "no key")]
         for row in rows
     ]
     for line in words.table(
@@ -198,6 +204,10 @@ def responders(stores: Stores, what: tuple[str, ...], json: bool) -> None:
         shrink=(3, 2),
     ):
         output.styled(line)
+
+
+def _marked(row: Mapping[str, object]) -> str:
+    return f"{row['name']} (default)" if row["is_default"] else str(row["name"])
 
 
 def _typed_key(name: str) -> str:

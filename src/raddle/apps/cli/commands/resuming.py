@@ -17,6 +17,7 @@ from raddle.apps.cli.options import (
     with_stores,
 )
 from raddle.model.errors import InvalidInput
+from raddle.model.threads.edits import ROOT
 from raddle.wiring import Stores
 from raddle.wiring.resume_point import ResumePoint, newest_thread, resume_point
 
@@ -28,8 +29,8 @@ _SHORT = 7
     help="""Go on with thread ID; without ID, with the newest of this workspace.
 
     Says where it stands, and what changed around it since. Then a talk begins where somebody is set up to answer
-    (`raddle responders`); with --in, the conversation is written as a session of that agent's, where it looks for it on
-    this machine, and the command that opens it is printed, or run.
+    (`raddle responders`), or what stdin says is asked as one turn; with --in, the conversation is written as a session
+    of that agent's, where it looks for it on this machine, and the command that opens it is printed, or run.
 
     \b
     raddle resume
@@ -66,7 +67,9 @@ def resume(
     warn_of_settings(stores)
     if is_run and agent is None:
         raise InvalidInput("--exec runs the command of an agent", "name it with --in")
-    thread_id = stores.resolve(thread) if thread is not None else newest_thread(stores)
+    if agent is not None:
+        _refuse_beside_agent(is_printed=is_printed, asking=any((who, model, policy, budget)))
+    thread_id = stores.resolve(thread) if thread is not None else _newest(stores, agent)
     for settled in settle(stores, thread_id):
         tell_settled(settled)
     point = resume_point(stores, thread_id, leaf=branch)
@@ -83,27 +86,57 @@ def resume(
     _talk(stores, point, who=who, model=model, policy=policy, budget=budget)
 
 
+def _refuse_beside_agent(*, is_printed: bool, asking: bool) -> None:
+    """What says nothing to an agent that goes on by itself."""
+    if is_printed:
+        raise InvalidInput("--print-context writes no session", "leave it out, or --in")
+    if asking:
+        raise InvalidInput(
+            "--with, --model, --policy and --budget are for who answers here, not for an agent",
+            "leave them out, or --in",
+        )
+
+
+def _newest(stores: Stores, agent: str | None) -> str:
+    """The thread to go on with where none is named. One of another folder is said to be so, and handed to nobody."""
+    thread_id, other = newest_thread(stores)
+    if other is not None:
+        if agent is not None:
+            raise InvalidInput(
+                "this folder has no thread", f"the newest of all: `raddle resume {thread_id} --in {agent}`"
+            )
+        where = f", of {words.one_line(other)}" if other else ""
+        diagnostics.warn(f"this folder has no thread: this is the newest of all{where}")
+    return thread_id
+
+
 def _talk(
     stores: Stores, point: ResumePoint, *, who: str, model: str, policy: str, budget: int | None
 ) -> None:
     from raddle.apps.cli.chatting import Talk  # noqa: PLC0415
 
     name = point.thread.id
-    if not stores.config.responders or not sys.stdin.isatty():
+    output.finish()
+    text = "" if sys.stdin.isatty() else output.text_of_stdin()
+    if not text.strip() and not (stores.config.responders and sys.stdin.isatty()):
         diagnostics.suggest(f"go on: `raddle reply {name} TEXT`, `raddle resume {name} --in AGENT`")
         if not stores.config.responders:
             diagnostics.suggest("to talk with a model, set one up: docs/how-to/talk-to-a-model.md")
         return
     talk = Talk(stores, who=who, model=model, policy=policy, budget=budget)
-    talk.stand_at(name, point.leaf)
-    talk.run()
+    talk.stand_at(name, point.leaf if point.leaf is not None else ROOT)
+    if text:
+        talk.say(text)
+    else:
+        talk.run()
 
 
 def _print_block(point: ResumePoint, now: int) -> None:
     thread = point.thread
     output.line(f"Resuming thread: {thread.id}")
     output.line(f'Title: "{words.one_line(thread.title)}"')
-    output.line(f"Messages: {thread.summary().message_count}")
+    here, count = len(thread.tree.path_to_root(point.leaf)), thread.summary().message_count
+    output.line(f"Messages: {here}" + (f" on this branch, {count} in all" if here != count else ""))
     output.line(f"Last activity: {words.ago(thread.summary().last_activity_at, now)}")
     git = point.git
     if git is not None and git.head is not None:
@@ -160,6 +193,7 @@ def _print_context(point: ResumePoint, budget: int | None, *, json: bool) -> Non
 
 def _in_agent(stores: Stores, point: ResumePoint, agent: str, *, is_run: bool, json: bool) -> None:
     import shlex  # noqa: PLC0415
+    import shutil  # noqa: PLC0415
 
     from raddle.wiring.resuming import prepare_session, run_agent  # noqa: PLC0415
 
@@ -183,6 +217,7 @@ def _in_agent(stores: Stores, point: ResumePoint, agent: str, *, is_run: bool, j
     if not is_run:
         output.line(f"cd {shlex.quote(str(session.cwd))} && {command}")
         return
-    diagnostics.say(f"{agent} goes on with {words.count(session.messages, 'message')}: {command}")
+    if shutil.which(session.argv[0]) is not None:
+        diagnostics.say(f"{agent} goes on with {words.count(session.messages, 'message')}: {command}")
     output.finish()
     raise click.exceptions.Exit(run_agent(session))

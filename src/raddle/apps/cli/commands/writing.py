@@ -121,7 +121,7 @@ def reply(
     thread_id = stores.resolve(thread)
     chosen = _switched_to(stores, thread_id) if parent == TIP else ""
     if is_asked:
-        _ask(stores, thread_id, text or "", chosen or parent, role, attached, json=json, **asking)
+        _ask(stores, thread_id, text, chosen or parent, role, attached, json=json, **asking)
         return
     if any(asking.values()):
         raise InvalidInput("--with, --model, --policy and --budget are for asking", "add --ask")
@@ -139,7 +139,7 @@ def reply(
 def _ask(
     stores: Stores,
     thread_id: str,
-    text: str,
+    text: str | None,
     parent: str,
     role: str,
     attached: tuple[str, ...],
@@ -157,7 +157,10 @@ def _ask(
     talk = Talk(stores, who=who, model=model, policy=policy, budget=budget, json=json)
     talk.stand_at(thread_id, None if parent == TIP else parent)
     talk.attach(attached)
-    talk.say(text, again=not text.strip() and not attached)
+    if text is None and not attached:
+        talk.ask_about_last()
+    else:
+        talk.say(text or "")
 
 
 def _switched_to(stores: Stores, thread_id: str) -> str:

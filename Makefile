@@ -31,7 +31,7 @@ up: setup ## start: bring in what this machine's agents have (DEMO=1: made-up se
 	@$(BIN)/raddle up $(if $(DEMO),--demo) $(ARGS)
 
 test: setup ## run the tests, without the long ones (ARGS=… goes to pytest)
-	@$(BIN)/python -m pytest -n 3 -m 'not soak' $(ARGS)
+	@$(BIN)/python -m pytest -n 3 --dist worksteal -m 'not soak' $(ARGS)
 
 check: setup ## the whole gate: format, lint, types, import contracts, tests
 	@$(BIN)/ruff format --check .

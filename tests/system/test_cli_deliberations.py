@@ -85,6 +85,25 @@ def test_who_does_not_wait_finds_it_later_under_its_own_turn(council: Orchestrat
     assert len(council.launched) == 1
 
 
+def test_two_branches_of_a_thread_deliberate_at_once(council: Orchestrator) -> None:
+    council.polls = 10_000
+    thread = new("hello")
+    ask_and_leave(thread, "one way")
+    with terminal("reply", thread, "another way", "--ask", "--parent", "root") as screen:
+        screen.wait_for("Ctrl-C stops waiting")
+        screen.interrupt()
+    assert [one["what"] for one in jobs(thread)] == ["kept", "kept"]
+    for job, text in zip(list(council.jobs), ("answer one", "answer two"), strict=True):
+        council.finish(job, text)
+    assert [one["what"] for one in jobs(thread)] == ["landed", "landed"]
+    shown = program("show", thread, "--json").json["conversation"]["messages"]
+    asked = {message["id"]: message["content"] for message in shown}
+    answers = {
+        message["content"]: asked[message["parent_id"]] for message in shown if message["role"] == "assistant"
+    }
+    assert answers == {"answer one": "one way", "answer two": "another way"}
+
+
 def test_a_refusal_gives_the_turn_back_as_a_draft(council: Orchestrator) -> None:
     council.agents = []
     thread = new("hello")

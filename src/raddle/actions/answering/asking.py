@@ -226,6 +226,7 @@ class _Asking:
             policy=request.policy,
             effort=request.effort,
             server_thread=thread.plain("server_thread"),
+            branch=_branch_of(thread, turn),
         )
 
     def _note(self, event: Event, kept: OpenLaunch) -> None:
@@ -350,6 +351,13 @@ def turn_to_ask(thread: Thread, head: str | None, *, anew: bool = False) -> str:
             "your last turn has its answer", f"give TEXT; `--parent {turn.id}` asks about that turn once more"
         )
     return turn.id
+
+
+def _branch_of(thread: Thread, turn: Message) -> str:
+    """The branch that a turn stands on; empty for the one that the thread began with."""
+    first = next(iter(thread.tree.shown()), turn)
+    branch = thread.tree.branch_of(turn.id)
+    return "" if branch == thread.tree.branch_of(first.id) else branch
 
 
 def is_turn_of_a_user(message: Message) -> bool:

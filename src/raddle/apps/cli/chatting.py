@@ -12,7 +12,7 @@ import click
 from raddle.actions.answering.asking import Request
 from raddle.actions.answering.ports import Asks
 from raddle.apps.cli import diagnostics, output, words
-from raddle.apps.cli.conversation import Telling, as_plain, tell_settled
+from raddle.apps.cli.conversation import Telling, as_plain, say_taken_back, tell_settled, what_stands
 from raddle.apps.cli.interrupts import stopped_in_order
 from raddle.apps.cli.prompt import as_turn, as_typed, is_command, typed
 from raddle.model.errors import InvalidInput, NotFound, Purged, RaddleError
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from raddle.actions.answering.settings import ResponderSettings
     from raddle.model.threads.message import Attachment
     from raddle.model.threads.thread import Thread
-    from raddle.model.threads.tree import MessageTree
 
 _PROMPT = "you> "
 _REMINDED = 2
@@ -173,12 +172,12 @@ class Talk:
                 finally:
                     self._move_to(telling)
         except click.exceptions.Exit:
-            diagnostics.say(self._what_stands(telling, known))
+            diagnostics.say(what_stands(self.thread_id, self._there(), telling, known))
             if self._json:
                 output.json(as_plain(self.thread_id, telling))
             raise
         except RaddleError as error:
-            self._explain(error, telling)
+            say_taken_back(error, self._there(), telling)
             raise
         finally:
             if self._is_sent and request.attachments:
@@ -222,45 +221,19 @@ class Talk:
         if telling.landed is not None:
             self._head = telling.landed.message_id
         else:
-            tree = self._tree()
-            if tree is None or tree.is_removed(turn):
+            thread = self._there()
+            if thread is None or thread.tree.is_removed(turn):
                 return
-            self._head = next((each.id for each in reversed(tree.children(turn))), turn)
+            self._head = next((each.id for each in reversed(thread.tree.children(turn))), turn)
         self._is_sent = True
         if self.stores.active.get(self.thread_id):
             self.stores.active.set(self.thread_id, self._head)
 
-    def _tree(self) -> MessageTree | None:
-        """What was said here; None where the thread is gone."""
+    def _there(self) -> Thread | None:
+        """The thread; None where it is gone."""
         with contextlib.suppress(NotFound, Purged):
-            return self.stores.threads.load(self.thread_id).tree
+            return self._thread()
         return None
-
-    def _what_stands(self, telling: Telling, known: set[str]) -> str:
-        """What is true of a turn that was stopped; `known`: what stood under it before."""
-        if telling.launched:
-            return f"the work goes on as job {telling.launched}: `raddle jobs` shows what becomes of it"
-        if telling.landed is not None:
-            return "the answer was there, and is kept"
-        if telling.sent is None:
-            return "nothing was sent"
-        tree = self._tree()
-        if tree is None:
-            return "the thread is gone, and the answer with it"
-        thread = self.stores.threads.load(self.thread_id)
-        if any(job.parent_id == telling.sent.message_id for job in thread.pending_jobs):
-            return "whether the work was taken on is not known: `raddle jobs` shows what becomes of it"
-        if any(each.id not in known for each in tree.children(telling.sent.message_id)):
-            return "what had come of the answer is kept"
-        return f"nothing had come; your turn is kept: `raddle reply {self.thread_id} --ask` asks again"
-
-    def _explain(self, error: RaddleError, telling: Telling) -> None:
-        """Say with an error that the turn was taken back, where it was."""
-        tree = self._tree()
-        if telling.sent is None or tree is None or not tree.is_removed(telling.sent.message_id):
-            return
-        taken = f"your turn was taken back, and its text is your draft: `raddle draft {self.thread_id}`"
-        error.hint = f"{error.hint}; {taken}" if error.hint else taken
 
     def _ask_person(self, asks: Asks) -> None:
         """A question of an agent's, put to whoever sits here."""
@@ -384,7 +357,7 @@ class Talk:
         self._attach("")
 
     def _undo(self, _: str) -> None:
-        from raddle.actions.taking_back import take_back_at  # noqa: PLC0415
+        from raddle.actions.answering.taking_back import take_back_at  # noqa: PLC0415
 
         if not self.thread_id:
             raise InvalidInput("nothing was said yet", "say something first")
@@ -394,9 +367,7 @@ class Talk:
         diagnostics.say(f"took back {words.count(len(gone), 'message')}" if gone else "nothing to take back")
 
     def _draft(self) -> str:
-        thread = None
-        with contextlib.suppress(NotFound, Purged):  # what is said next says so
-            thread = self._thread()
+        thread = self._there()
         if thread is None:
             return ""
         return thread.drafts.get(self.stores.author.device, {}).get(self._head or ROOT, "")

@@ -16,7 +16,8 @@ from raddle.actions.answering.asking import Landed, Sent, Told
 from raddle.actions.answering.ports import Asks, Launched, Piece, Retry
 from raddle.actions.answering.reconciling import CUT, ENDED, KEPT, LANDED, Settled
 from raddle.apps.cli import diagnostics, output, words
-from raddle.model.errors import StorageError
+from raddle.model.errors import RaddleError, StorageError
+from raddle.model.threads.thread import Thread
 
 
 class Telling:
@@ -128,6 +129,32 @@ def as_plain(thread_id: str, telling: Telling) -> dict[str, Any]:
             "usage": None if answer.usage is None else msgspec.to_builtins(answer.usage),
         },
     }
+
+
+def what_stands(thread_id: str, thread: Thread | None, telling: Telling, known: set[str]) -> str:
+    """What is true of a turn that was stopped. `known`: what stood under it before; `thread`: None where it is gone."""
+    if telling.launched:
+        return f"the work goes on as job {telling.launched}: `raddle jobs` shows what becomes of it"
+    if thread is None:
+        return "the thread is gone, and the answer with it"
+    if telling.landed is not None:
+        return "the answer was there, and is kept"
+    if telling.sent is None:
+        return f"it was stopped before it was asked: `raddle show {thread_id}` says what is kept"
+    turn = telling.sent.message_id
+    if any(job.parent_id == turn for job in thread.pending_jobs):
+        return "whether the work was taken on is not known: `raddle jobs` shows what becomes of it"
+    if any(each.id not in known for each in thread.tree.children(turn)):
+        return "what had come of the answer is kept"
+    return f"nothing had come; your turn is kept: `raddle reply {thread_id} --ask` asks again"
+
+
+def say_taken_back(error: RaddleError, thread: Thread | None, telling: Telling) -> None:
+    """Let an error say too that the turn was taken back, where it was."""
+    if telling.sent is None or thread is None or not thread.tree.is_removed(telling.sent.message_id):
+        return
+    taken = f"your turn was taken back, and its text is your draft: `raddle draft {thread.id}`"
+    error.hint = f"{error.hint}; {taken}" if error.hint else taken
 
 
 _TOLD = {

@@ -25,6 +25,7 @@ from raddle.actions.recording.sharing import told_in
 from raddle.adapters.credentials import ApiKeys
 from raddle.adapters.local_store.launch_book import LaunchBook
 from raddle.adapters.responders import responder_of
+from raddle.model.clock import format_time
 from raddle.model.errors import InvalidInput, NotFound
 from raddle.model.threads.thread import Thread
 from raddle.wiring import Stores
@@ -172,6 +173,7 @@ def begin_with_draft(stores: Stores, text: str, *, is_private: bool) -> str:
         editor.start(workspace_root=place.workspace_root, cwd=place.cwd, client_version=place.client_version)
         editor.snapshot_git(place.git)
         editor.set_draft(None, text)
+        editor.write("last_activity_at", format_time(stores.clock()))  # or no list would show it
         return editor.thread.id
 
 

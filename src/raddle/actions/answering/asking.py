@@ -28,7 +28,7 @@ from raddle.actions.answering.ports import (
 from raddle.actions.ports import ThreadStore
 from raddle.actions.recording import states
 from raddle.actions.recording.recorder import CUT, KeepBody, Recorder, Step
-from raddle.model.errors import InvalidInput, RaddleError, Rejected, Unanswered, Unconfirmed
+from raddle.model.errors import InvalidInput, NotFound, RaddleError, Rejected, Unanswered, Unconfirmed
 from raddle.model.ids import NewId
 from raddle.model.threads.agent_state import AgentState
 from raddle.model.threads.edits import Editor
@@ -277,7 +277,11 @@ class _Asking:
 
     def give_up(self, error: BaseException) -> None:
         """Leave the thread as is true after `error`."""
-        if not self._turn:  # it was not even sent
+        if not self._turn:  # it was not sent, or stopped while that was written
+            with contextlib.suppress(NotFound):
+                self._desk.threads().apply(
+                    self._recorder.thread_id, lambda editor: _forget(editor, self._job)
+                )
             self._end()
         if self._is_over:
             return

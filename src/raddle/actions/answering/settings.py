@@ -102,6 +102,10 @@ def settings_of(name: str, table: Any, where: str) -> ResponderSettings:
 
 
 def _whole(settings: ResponderSettings, where: str) -> ResponderSettings:
+    if settings.retries < 0 or settings.timeout_seconds <= 0 or (settings.budget_tokens or 1) < 1:
+        raise InvalidInput(
+            f"{where}: retries, timeout_seconds and budget_tokens count from 0, 1 and 1 on", _HINT
+        )
     if settings.kind == "command":
         if not settings.program:
             raise InvalidInput(f"{where}.program is missing", 'program = ["name", "argument"]')

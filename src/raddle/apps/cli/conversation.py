@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from raddle.actions.answering.asking import Landed, Sent, Told
+from raddle.actions.answering.asking import OWN_PREFIX, Landed, Sent, Told
 from raddle.actions.answering.ports import Asks, Launched, Piece, Retry
 from raddle.actions.answering.reconciling import CUT, ENDED, KEPT, LANDED, Settled
 from raddle.apps.cli import diagnostics, output, words
@@ -133,6 +133,11 @@ def as_plain(thread_id: str, telling: Telling) -> dict[str, Any]:
 
 def what_stands(thread_id: str, thread: Thread | None, telling: Telling, known: set[str]) -> str:
     """What is true of a turn that was stopped. `known`: what stood under it before; `thread`: None where it is gone."""
+    turn = telling.sent.message_id if telling.sent is not None else ""
+    pending = thread.pending_jobs if thread is not None else []
+    for job in pending:  # it may have been launched in the very moment of the stop
+        if job.parent_id == turn and not job.job_id.startswith(OWN_PREFIX):
+            telling.launched = job.job_id
     if telling.launched:
         return f"the work goes on as job {telling.launched}: `raddle jobs` shows what becomes of it"
     if thread is None:
@@ -141,8 +146,7 @@ def what_stands(thread_id: str, thread: Thread | None, telling: Telling, known: 
         return "the answer was there, and is kept"
     if telling.sent is None:
         return f"it was stopped before it was asked: `raddle show {thread_id}` says what is kept"
-    turn = telling.sent.message_id
-    if any(job.parent_id == turn for job in thread.pending_jobs):
+    if any(job.parent_id == turn for job in pending):
         return "whether the work was taken on is not known: `raddle jobs` shows what becomes of it"
     if any(each.id not in known for each in thread.tree.children(turn)):
         return "what had come of the answer is kept"

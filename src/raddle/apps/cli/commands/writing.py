@@ -173,7 +173,7 @@ def _switched_to(stores: Stores, thread_id: str) -> str:
 @click.command(
     help="""Keep TEXT in thread ID without sending it (a lone - reads it from stdin); without TEXT, print what is kept.
 
-    A draft belongs to this device and to the message it would answer; a reply there clears it.""",
+    A draft belongs to this device and to the message it would answer; sending its words there clears it.""",
 )
 @thread_argument
 @click.argument("text", required=False, type=TextOrStdin())

@@ -105,10 +105,11 @@ class Life(RuleBasedStateMachine):
 
     @rule(is_revived=st.booleans())
     def bring_in(self, *, is_revived: bool) -> None:
-        if is_revived:
-            for session in self.purged:
+        if is_revived:  # what is there to be read, that is
+            back = {path.stem for path in self.on_disk} & self.purged
+            for session in back:
                 self.must_hold[session] = set()
-            self.purged.clear()
+            self.purged -= back
         report = self.machine.bring_in(revive=is_revived)
         assert {problem.reason for problem in report.problems} <= {"its parent is not known here"}
         for path, lines in self.on_disk.items():

@@ -14,8 +14,8 @@ import keyring.backends.fail
 import keyring.errors
 import pytest
 
-from raddle.adapters.credentials import Credentials, Keyring, system_keyring
-from raddle.model.errors import BrokenFormat, NewerFormat, NotSignedIn
+from raddle.adapters.credentials import ApiKeys, Credentials, Keyring, system_keyring
+from raddle.model.errors import BrokenFormat, NewerFormat, NotSignedIn, StorageError
 
 SERVER, OTHER = "https://raddle.example.org", "https://other.example.org"
 
@@ -196,3 +196,26 @@ def test_a_keyring_that_keeps_nothing_or_in_the_clear_is_none(
 ) -> None:
     keyring.set_keyring(backend())
     assert system_keyring() is None
+
+
+def test_the_key_of_who_answers_is_in_the_keyring_until_it_is_forgotten() -> None:
+    kept = MemoryKeyring()
+    keys = ApiKeys(find_keyring=lambda: kept)
+    assert keys.find("far") is None
+    assert not keys.forget("far")
+    keys.keep("far", "sk-1")
+    keys.keep("near", "sk-2")
+    assert (keys.find("far"), keys.find("near")) == ("sk-1", "sk-2")
+    assert keys.forget("far")
+    assert (keys.find("far"), keys.find("near")) == (None, "sk-2")
+
+
+def test_a_key_is_never_kept_where_no_keyring_takes_it() -> None:
+    locked = MemoryKeyring()
+    locked.is_locked = True
+    for find in (lambda: None, lambda: locked):
+        keys = ApiKeys(find_keyring=find)
+        assert keys.find("far") is None
+        with pytest.raises(StorageError) as told:
+            keys.keep("far", "sk-very-secret")
+        assert "very-secret" not in f"{told.value.message} {told.value.hint}"

@@ -157,29 +157,36 @@ def _asked(ask: Callable[[], Any]) -> Any:
 
 
 class ApiKeys:
-    """Keys of responders: in the keyring of the system and nowhere else. StorageError where there is none."""
+    """Keys of responders: in the keyring of the system and nowhere else."""
 
     def __init__(self, *, find_keyring: Callable[[], Keyring | None] = system_keyring) -> None:
         self._find_keyring = find_keyring
 
     def find(self, responder: str) -> str | None:
-        """The key; None where the keyring has none, or there is no keyring."""
+        """The key; None where the keyring has none or is locked, or there is no keyring."""
         keyring = self._find_keyring()
         return None if keyring is None else _asked(lambda: keyring.get_password(_API_SERVICE, responder))
 
     def keep(self, responder: str, key: str) -> None:
-        """Keep it, in place of the one before."""
+        """Keep it, in place of the one before. StorageError where there is no keyring, or it does not take it."""
         keyring = self._find_keyring()
+        hint = "set the variable that key_env names instead"
         if keyring is None:
-            raise StorageError(
-                "this machine has no keyring to keep a key in", "set the variable that key_env names"
-            )
-        keyring.set_password(_API_SERVICE, responder, key)
+            raise StorageError(f"this machine has no keyring to keep the key of {responder} in", hint)
+        try:
+            keyring.set_password(_API_SERVICE, responder, key)
+        except Exception as error:  # each backend raises its own, and it may name what it was given
+            raise StorageError(f"the keyring did not take the key of {responder}", hint) from error
 
     def forget(self, responder: str) -> bool:
-        """Forget it; was there one?"""
+        """Forget it; was there one? StorageError where the keyring does not let it go."""
         keyring = self._find_keyring()
         if keyring is None or not self.find(responder):
             return False
-        keyring.delete_password(_API_SERVICE, responder)
+        try:
+            keyring.delete_password(_API_SERVICE, responder)
+        except Exception as error:
+            raise StorageError(
+                f"the keyring keeps the key of {responder}", "unlock it, then try again"
+            ) from error
         return True

@@ -13,7 +13,7 @@ from tests import seal
 
 PROFILE = os.environ.get("RADDLE_HYPOTHESIS_PROFILE", "ci")
 
-settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
+settings.register_profile("ci", max_examples=50, derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("soak", max_examples=5_000, deadline=None, print_blob=True)
 settings.load_profile(PROFILE)
 

@@ -37,6 +37,7 @@ def laws_without(mutation: Mutation, examples: int) -> None:
         check()
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "mutation",
     [

@@ -283,8 +283,7 @@ class TestStopped:
             )
             thread = new("hello")
             with terminal("reply", thread, "how hot?", "--ask", "--json", columns=200) as screen:
-                wait_until(lambda: bool(council.jobs))
-                wait_until(lambda: job_of(thread) in council.jobs)
+                screen.wait_for("Ctrl-C stops waiting")
                 assert screen.interrupt() == 130
                 shown = screen.shown
             (job,) = council.jobs
@@ -305,11 +304,6 @@ def run_into(out: Any, *arguments: str) -> int:
     return subprocess.run(
         [*PROGRAM, *arguments], stdout=out, stderr=subprocess.DEVNULL, check=False
     ).returncode
-
-
-def job_of(thread: str) -> str:
-    jobs: list[dict[str, str]] = done("show", thread, "--json").json.get("pending_jobs") or [{"job_id": ""}]
-    return jobs[0]["job_id"]
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:

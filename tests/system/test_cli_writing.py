@@ -300,12 +300,14 @@ def test_a_draft_is_kept_shown_and_cleared() -> None:
     assert raddle("draft", thread, "text", "--clear").code == 2
 
 
-def test_a_draft_of_no_words_clears_it_and_a_reply_sends_it_off() -> None:
+def test_a_draft_of_no_words_clears_it_and_a_reply_with_its_words_sends_it_off() -> None:
     thread = new("ask")
     done("draft", thread, "not yet")
     assert done("draft", thread, "").out.startswith("cleared")
     done("draft", thread, "not yet")
-    say(thread, "sent")
+    done("reply", thread, "something else", "--parent", messages(thread)[0]["id"])
+    assert "not yet" in done("draft", thread).out
+    done("reply", thread, "not yet, but now", "--parent", messages(thread)[0]["id"])
     assert done("draft", thread, "--json").json == {}
 
 

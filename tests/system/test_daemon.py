@@ -193,7 +193,7 @@ def test_settings_that_cannot_be_read_stop_all_work_until_they_are_mended(machin
         assert not _ids(machine)
         machine.configure("")
         daemon.until(lambda: _ids(machine))
-        assert status(machine)["last_error"]["is_over"]
+        daemon.until(lambda: status(machine)["last_error"]["is_over"])
 
 
 def _ids(machine: Machine) -> list[Path]:

@@ -195,6 +195,7 @@ def test_a_ledger_that_cannot_be_read_is_a_finding_and_no_obstacle(machine: Mach
     assert findings(machine) == []
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("how", ["doctor", "purge"])
 def test_what_a_killed_import_left_half_made_goes_at_once(tmp_path: Path, how: str) -> None:
     machine = Machine(tmp_path)

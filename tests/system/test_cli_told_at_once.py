@@ -274,6 +274,7 @@ def test_share_refuses_a_private_thread_and_a_dry_run_changes_nothing(world: Wor
     assert "does not leave" in refused.error["message"]
 
 
+@pytest.mark.soak
 def test_who_closes_a_thread_is_told_what_it_is_and_so_is_who_opens_a_private_one(world: World) -> None:
     thread_id = begun(world)
     ok(world.one, "share", thread_id, "--visibility", "private")
@@ -288,6 +289,7 @@ def test_who_closes_a_thread_is_told_what_it_is_and_so_is_who_opens_a_private_on
     assert fetched(url)[0] == 404
 
 
+@pytest.mark.soak
 def test_what_is_shared_while_the_server_is_away_is_said_to_be_so_later(world: World) -> None:
     thread_id = begun(world)
     world.server.close()
@@ -297,6 +299,7 @@ def test_what_is_shared_while_the_server_is_away_is_said_to_be_so_later(world: W
     assert world.one.thread().visibility == "public"
 
 
+@pytest.mark.soak
 def test_a_search_says_how_each_thread_stands_to_the_server(world: World) -> None:
     thread_id = begun(world)
     ok(world.one, "new", "marimba again")
@@ -330,6 +333,7 @@ def test_a_thread_deleted_here_and_edited_there_is_settled_by_restore(world: Wor
     assert ok(world.other, "conflicts", "--json").json == []
 
 
+@pytest.mark.soak
 def test_a_conflict_says_which_device_said_what(world: World) -> None:
     thread_id = begun(world)
     ok(world.other, "sync")

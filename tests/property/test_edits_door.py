@@ -104,6 +104,7 @@ VERBS: dict[str, Callable[[Editor, Any, Any], Any]] = {
     "clear_job": lambda e, v, w: e.clear_job(v),
     "rename_job": lambda e, v, w: e.rename_job("j", v),
     "rename a job": lambda e, v, w: e.rename_job(v, w),
+    "remove": lambda e, v, w: e.remove(v),
     "take_back": lambda e, v, w: e.take_back(v),
     "rename": lambda e, v, w: e.rename(v),
     "tag": lambda e, v, w: e.tag(v),

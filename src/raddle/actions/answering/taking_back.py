@@ -8,7 +8,6 @@ from __future__ import annotations
 from raddle.actions.answering.asking import is_turn_of_a_user
 from raddle.actions.ports import ThreadStore
 from raddle.model.errors import InvalidInput
-from raddle.model.threads.edits import Editor
 
 
 def take_back_at(threads: ThreadStore, thread_id: str, head: str | None) -> tuple[list[str], str | None]:
@@ -27,12 +26,4 @@ def take_back_at(threads: ThreadStore, thread_id: str, head: str | None) -> tupl
                 "somebody went on under your last turn",
                 f"`raddle show {thread_id}` shows it, `raddle undo {thread_id}` takes back the newest",
             )
-        return _remove(editor, turn.id), turn.parent_id
-
-
-def _remove(editor: Editor, message_id: str) -> list[str]:
-    """It and all under it, under one stamp, so that one redo brings them back; those that were there."""
-    below = [message.id for message in reversed(editor.thread.tree.below(message_id))]
-    gone = [name for name in below if editor.thread.shows(f"gone/{name}") is not True]
-    editor.write_all((f"gone/{name}", True) for name in gone)
-    return gone
+        return editor.remove(turn.id), turn.parent_id

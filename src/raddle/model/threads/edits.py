@@ -262,11 +262,16 @@ class Editor:
             asked = [message for message in path if _starts_a_turn(message)]
             if not asked:
                 break
-            below = [message.id for message in reversed(self.thread.tree.below(asked[-1].id))]
-            gone = [name for name in below if self.thread.shows(f"gone/{name}") is not True]
-            self.write_all((f"gone/{name}", True) for name in gone)
-            taken.extend(gone)
+            taken.extend(self.remove(asked[-1].id))
         return taken
+
+    def remove(self, message_id: str) -> list[str]:
+        """Take back a message and all below it, under one stamp, so that one redo brings them back; ids taken back."""
+        below = self.thread.tree.below(plain_text(message_id, "the id of a message"))
+        names = [message.id for message in reversed(below)]
+        gone = [name for name in names if self.thread.shows(f"gone/{name}") is not True]
+        self.write_all((f"gone/{name}", True) for name in gone)
+        return gone
 
     def redo(self, turns: int = 1) -> list[str]:
         """Bring back the last `turns` turns that were taken back, the last one first; ids brought back."""

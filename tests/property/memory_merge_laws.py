@@ -209,11 +209,7 @@ def check_artifacts(story: Story, files: Files, tree: MergedTree) -> None:
         for artifact_id, pointer in side.unread.items():
             is_kept = both.unread.get(artifact_id) == pointer or pointer["of"] in beside
             demand(is_kept, "a pointer of the future is gone")
-    for artifact_id, artifact in both.artifacts.items():
-        demand(artifact.artifact_id == artifact_id, "a pointer under another's id")
-        demand(artifact.path in files, "a pointer to nothing")
-        content = files[artifact.path or ""]
-        demand(hashlib.sha256(content).hexdigest() == artifact.sha256, "a pointer to another's bytes")
+    check_artifacts_lead_to_their_bytes(files)
     for artifact_id in both.artifacts:
         told = [
             (side.artifacts[artifact_id].created_ts, side.artifacts[artifact_id].sha256)
@@ -225,6 +221,17 @@ def check_artifacts(story: Story, files: Files, tree: MergedTree) -> None:
                 both.artifacts[artifact_id].sha256 == min(told)[1],
                 "the later artifact has the earlier one's id",
             )
+
+
+def check_artifacts_lead_to_their_bytes(files: Files) -> None:
+    """Each pointer of every index has a file that holds just what it says."""
+    for path, data in files.items():
+        if path.endswith("/artifacts.index.json"):
+            for artifact_id, artifact in decode_index(data).artifacts.items():
+                demand(artifact.artifact_id == artifact_id, "a pointer under another's id")
+                demand(artifact.path in files, "a pointer to nothing")
+                content = files[artifact.path or ""]
+                demand(hashlib.sha256(content).hexdigest() == artifact.sha256, "a pointer to another's bytes")
 
 
 def check_memories(story: Story, files: Files) -> None:

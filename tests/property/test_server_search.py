@@ -223,13 +223,14 @@ def in_a_list(connection: Connection, reader: Reader, query: str) -> list[str]:
 
 @laws
 @given(
-    st.lists(st.integers(0, 1), min_size=12, max_size=12),
+    st.lists(st.integers(0, 1), min_size=13, max_size=13),
     stores(),
     st.lists(st.lists(prefixes | terms(), min_size=1, max_size=4).map(" ".join), min_size=1, max_size=4),
     st.integers(1, 3),
+    st.sampled_from((1, 8)),
 )
 def test_pages_hold_all_that_is_found_where_each_looks_into_little(
-    connection: Connection, bounds: list[int], held: list[Stored], asked: list[str], limit: int
+    connection: Connection, bounds: list[int], held: list[Stored], asked: list[str], limit: int, at_once: int
 ) -> None:
     names = [name for name in dir(walking) if isinstance(getattr(walking, name), int)]
     names.remove("MOST_STEPS_LOOKING")
@@ -239,7 +240,7 @@ def test_pages_hold_all_that_is_found_where_each_looks_into_little(
             patched.setattr(walking, name, bound + 1)
         patched.setattr(walking, "MOST_STEPS_LOOKING", 1)
         patched.setattr(ranking, "SCORED", 2)
-        patched.setattr(ranking, "_THREADS_AT_ONCE", 1)
+        patched.setattr(ranking, "_THREADS_AT_ONCE", at_once)
         for query in asked:
             expected = by_reading(held, query, is_owner=True)
             assert in_any_pages(connection, owner, query, limit) == expected, query

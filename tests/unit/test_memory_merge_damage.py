@@ -190,3 +190,12 @@ def test_a_node_that_joined_twice_at_one_time_is_there_twice() -> None:
 def test_every_path_of_a_merged_tree_is_named() -> None:
     files, tree = merge({"memory/n/k": "1"}, {"memory/n/k": "2"}, {"memory/n/k": "3"})
     assert tree.paths == files.keys()
+
+
+def test_an_artifact_that_was_renamed_in_a_line_that_is_gone_keeps_its_bytes_when_it_comes_once_more() -> None:
+    """A push by force took back the merge that renamed it; its own node still has it under the first id."""
+    ours, theirs = pointer("plot", "late", "plot.txt", 9), pointer("plot", "early", "plot.txt", 1)
+    local = {INDEX_FILE: index(plot=ours), f"{FOLDER}/plot.txt": "late"}
+    remote = {INDEX_FILE: index(plot=theirs), f"{FOLDER}/plot.txt": "early"}
+    once, _ = merge({INDEX_FILE: index()}, local, remote)
+    assert merge({INDEX_FILE: index()}, local, once)[0] == once

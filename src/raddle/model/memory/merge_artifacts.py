@@ -98,7 +98,7 @@ class _Union:
         self._owners: dict[str, SideName] = {}
         self.artifacts: dict[str, Artifact] = {}
         self.unread: dict[str, Any] = {}
-        self._moved_from: dict[str, str] = {}
+        self._moved_from: dict[tuple[SideName, str], str] = {}
         self._doubles: list[Double] = []
         self.renamed: list[Renamed] = []
 
@@ -167,7 +167,7 @@ class _Union:
         if artifact.path is None:
             return replaced(artifact, artifact_id=artifact_id)
         path = moved_artifact_path(artifact.path, node_id, ulid)
-        self._moved_from[path] = artifact.path
+        self._moved_from[side, path] = artifact.path
         return replaced(artifact, artifact_id=artifact_id, uri=path)
 
     def part_files(self) -> None:
@@ -193,7 +193,9 @@ class _Union:
     def placed(self) -> list[Placed]:
         """For each inline artifact that one side alone means: its file on that side, and where that stands now."""
         return [
-            Placed(side=owner, path=self._moved_from.get(artifact.path, artifact.path), at=artifact.path)
+            Placed(
+                side=owner, path=self._moved_from.get((owner, artifact.path), artifact.path), at=artifact.path
+            )
             for artifact_id, artifact in sorted(self.artifacts.items())
             if artifact.path is not None and (owner := self._owners.get(artifact_id)) is not None
         ]

@@ -99,6 +99,7 @@ SETTINGS = (
     _key("private.workspaces", "globs", "Threads of a workspace that matches are private from their start."),
     _key("private.remotes", "slugs", "Threads of a repository that matches are private from their start."),
     _key("author.name", "text", "The name on the turns and entries you write."),
+    _key("memory.hide_host", "switch", "Leave this machine's name out of what is written to a memory."),
     _key(
         "answering.responder", "text", "Who answers, where nothing else says so: NAME of `[responders.NAME]`."
     ),
@@ -155,6 +156,7 @@ class Config(Struct, frozen=True, kw_only=True):
     private_workspaces: tuple[str, ...]
     private_remotes: tuple[str, ...]
     author_name: str | None
+    memory_hide_host: bool
     answering_responder: str | None
     responders: dict[str, ResponderSettings]
     """Who can answer, by name."""

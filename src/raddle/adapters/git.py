@@ -118,6 +118,17 @@ def read_git(workspace: Path, *, timeout: float = 10.0) -> GitSnapshot | None:
     )
 
 
+def read_head(workspace: Path) -> str | None:
+    """The commit that the repository around `workspace` is at; None where there is none, never an error."""
+    if _root_above(workspace) is None:
+        return None
+    try:
+        answer = run_git(["rev-parse", "--quiet", "--verify", "HEAD^{commit}"], cwd=workspace, timeout=5)
+    except RaddleError:  # no git, or the folder has gone meanwhile
+        return None
+    return _sha(answer.stdout.strip())
+
+
 def read_remote(workspace: Path) -> str | None:
     """The slug of the remote of the repository around `workspace`; None where there is none, never an error."""
     if _root_above(workspace) is None:

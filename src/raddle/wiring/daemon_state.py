@@ -29,7 +29,7 @@ _START_SECONDS = 1.0
 """So long a start waits for the lock: who asks for the status holds it for a moment."""
 _PAUSE_SECONDS = 0.02
 
-Part = Literal["import", "sync", "events", "settings", "jobs"]
+Part = Literal["import", "sync", "events", "settings", "jobs", "memory"]
 
 
 class DaemonTrouble(Struct, frozen=True, kw_only=True):
@@ -56,6 +56,8 @@ class DaemonState(Struct, frozen=True, kw_only=True):
     last_import: int | None = None
     """When an import last brought something, or looked at everything for the first time."""
     last_sync: int | None = None
+    last_memory_sync: int | None = None
+    """When a project's memory was last brought into step."""
     pending: int | None = None
     """Threads of which the server lacks something; None where it was not looked."""
     is_listening: bool = False

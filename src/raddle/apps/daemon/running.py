@@ -22,6 +22,7 @@ from raddle.apps.daemon.agenda import Backoff
 from raddle.apps.daemon.board import Board
 from raddle.apps.daemon.job_loop import JobLoop
 from raddle.apps.daemon.listener import Listener
+from raddle.apps.daemon.memory_loop import MemoryLoop
 from raddle.apps.daemon.stopping import until_told
 from raddle.apps.daemon.sync_loop import SyncLoop
 from raddle.config import Config
@@ -36,6 +37,8 @@ from raddle.wiring.standing import LOOK_SECONDS, Standing, ground_of
 from raddle.wiring.watching import watch_sessions
 
 _JOIN_SECONDS = 0.3
+_FLUSH_SECONDS = 5.0
+"""So long the end waits for what was written to a memory last; what a network is too slow for is pushed next time."""
 _MOST_TOLD = 1000
 _draw = SystemRandom().random
 _Told = TypeVar("_Told", bound=Hashable)
@@ -139,7 +142,8 @@ class _Daemon:
                     config, self._board, is_over=standing.is_set, stop=self._stop, landed=self._changed_here
                 )
                 _start("jobs", jobs.run)
-                self._import(stores, standing)
+                with self._keeping_memories(config, standing):
+                    self._import(stores, standing)
 
     def _without_settings(self, error: RaddleError) -> None:
         self._board.failed("settings", error)
@@ -196,6 +200,25 @@ class _Daemon:
             if loop is not None:
                 loop.wake()
             beside.join(_JOIN_SECONDS)
+
+    @contextmanager
+    def _keeping_memories(self, config: Config, standing: Standing) -> Iterator[None]:
+        """Memories kept in step beside the block, what was written last included."""
+        loop = MemoryLoop(
+            config,
+            self._board,
+            is_over=standing.is_set,
+            stop=self._stop,
+            seconds=time.monotonic,
+            clock=system_clock,
+            draw=_draw,
+        )
+        beside = _start("memory", loop.run)
+        try:
+            yield
+        finally:
+            standing.end()
+            beside.join(_FLUSH_SECONDS)
 
     def _sync(self, config: Config, standing: Standing) -> None:
         backoff = Backoff(_draw)

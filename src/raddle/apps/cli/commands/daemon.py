@@ -88,6 +88,8 @@ def status(json: bool) -> None:
         output.line(f"last import: {_ago(state.last_import)}")
         if state.server:
             output.line(f"last sync: {_ago(state.last_sync)}")
+        if state.last_memory_sync is not None:
+            output.line(f"last sync of a memory: {_ago(state.last_memory_sync)}")
         if state.pending:
             output.line(f"pending: {words.count(state.pending, 'thread')}")
         if state.note:
@@ -123,6 +125,7 @@ def as_plain(found: DaemonStatus) -> dict[str, Any]:
         "is_listening": bool(found.is_running and state is not None and state.is_listening),
         "last_import": _time(None if state is None else state.last_import),
         "last_sync": _time(None if state is None else state.last_sync),
+        "last_memory_sync": _time(None if state is None else state.last_memory_sync),
         "pending": None if state is None else state.pending,
         "last_error": None
         if error is None

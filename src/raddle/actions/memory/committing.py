@@ -1,0 +1,137 @@
+"""What a store's folder holds, as a commit: what people and programs wrote there since the last one.
+
+The one place that decides what a missing file means. Entries, runs and the project are never removed by anybody who
+means it, so where they are gone (a folder emptied, a checkout cut short) they come back, and no clone loses them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from raddle.actions.memory.ports import Commit, Scan, StoreDisk, StoreHistory, Writer
+from raddle.model.errors import FormatError
+from raddle.model.memory.merge_trees import DiskStep, is_regular, tree_of, withheld
+from raddle.model.memory.project import decode_project
+from raddle.model.memory.repo_layout import PROJECT_FILE, Kind, place_of
+
+_MAY_GO: frozenset[Kind] = frozenset({"memory", "conflict", "summary", "handoff", "artifact", "other"})
+_WORDS: dict[Kind, tuple[str, str]] = {
+    "entry": ("entry", "entries"),
+    "memory": ("memory", "memories"),
+    "run": ("run", "runs"),
+    "index": ("list of artifacts", "lists of artifacts"),
+    "artifact": ("artifact", "artifacts"),
+    "summary": ("summary", "summaries"),
+    "handoff": ("handoff", "handoffs"),
+    "project": ("project", "projects"),
+    "conflict": ("conflict", "conflicts"),
+}
+
+
+class Committed(Struct, frozen=True, kw_only=True):
+    """`head`: the newest commit now; None where there was nothing to commit, ever. `changed`: paths that this commit
+    changed. `restored`: files that were gone and are back. `blocked`: path -> why it is not taken in."""
+
+    head: Commit | None
+    changed: tuple[str, ...] = ()
+    restored: tuple[str, ...] = ()
+    blocked: dict[str, str] = {}
+
+
+def commit_changes(disk: StoreDisk, history: StoreHistory, writer: Writer) -> Committed:
+    """Commit what changed in the folder since the branch's newest commit, and bring back what nobody removes."""
+    with disk.locked():
+        scan = disk.scan()
+        head = history.head()
+        before = history.tree(head.id) if head is not None else {}
+        lost = _lost(scan, before)
+        changes = _changes(disk, before, {**tree_of(scan.files, before), **lost})
+        if changes:
+            head = history.commit(
+                changes,
+                parent=None if head is None else head.id,
+                message=_message(changes),
+                writer=writer,
+                moves=True,
+            )
+        restored = restore(disk, history, lost)
+    return Committed(
+        head=head, changed=tuple(sorted(changes)), restored=restored, blocked=_of_interest(scan.blocked)
+    )
+
+
+def pending_changes(disk: StoreDisk, history: StoreHistory) -> tuple[str, ...]:
+    """The paths that the next commit would change."""
+    scan = disk.scan()
+    head = history.head()
+    before = history.tree(head.id) if head is not None else {}
+    after = {**tree_of(scan.files, before), **_lost(scan, before)}
+    return tuple(sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path)))
+
+
+def restore(disk: StoreDisk, history: StoreHistory, lost: Mapping[str, str]) -> tuple[str, ...]:
+    """Put files back that are gone from the folder; those that could be."""
+    if not lost:
+        return ()
+    contents = history.contents(lost.values())
+    steps = [DiskStep(path=path, expects=None, becomes=content_id) for path, content_id in lost.items()]
+    left = {step.path for step in disk.carry_out(steps, contents)}
+    return tuple(sorted(lost.keys() - left))
+
+
+def _lost(scan: Scan, before: Mapping[str, str]) -> dict[str, str]:
+    """What of the last commit is not in the folder, and was removed by nobody who means it."""
+    is_whole = PROJECT_FILE in scan.files
+    not_here = before.keys() - scan.files.keys() - withheld(before).keys()
+    return {
+        path: before[path]
+        for path in not_here
+        if not is_whole or place_of(path).kind not in _MAY_GO or _is_blocked(path, scan.blocked)
+    }
+
+
+def _is_blocked(path: str, blocked: Mapping[str, str]) -> bool:
+    """Is something in its place, or in the place of a folder above it, that cannot be taken in?"""
+    parts = path.split("/")
+    return any("/".join(parts[:depth]) in blocked for depth in range(1, len(parts) + 1))
+
+
+def _of_interest(blocked: Mapping[str, str]) -> dict[str, str]:
+    return dict(sorted(blocked.items()))
+
+
+def _changes(
+    disk: StoreDisk, before: Mapping[str, str], after: Mapping[str, str]
+) -> dict[str, str | bytes | None]:
+    wanted = {
+        path: content_id
+        for path, content_id in after.items()
+        if before.get(path) != content_id and is_regular(content_id)
+    }
+    if after.keys() != before.keys() or wanted:
+        _check_not_from_the_future(disk, wanted)
+    found = disk.read_many(wanted)  # what changed while we looked is the next commit's
+    removed: dict[str, str | bytes | None] = dict.fromkeys(before.keys() - after.keys())
+    return {**removed, **found}
+
+
+def _check_not_from_the_future(disk: StoreDisk, changed: Mapping[str, str]) -> None:
+    """NewerFormat where somebody upgraded the store while this raddle was at work; damage is told by `verify`."""
+    data = disk.read(PROJECT_FILE) if PROJECT_FILE in changed else None
+    if data is not None:
+        try:
+            decode_project(data)
+        except FormatError as error:
+            if error.code == "newer_format":
+                raise
+
+
+def _message(changes: Mapping[str, object]) -> str:
+    """One line on what a commit holds: `3 entries, 1 memory`."""
+    counts = Counter(place_of(path).kind for path in changes)
+    told = [f"{count} {_WORDS[kind][count != 1]}" for kind, count in sorted(counts.items()) if kind in _WORDS]
+    other = sum(count for kind, count in counts.items() if kind not in _WORDS)
+    return ", ".join([*told, *([f"{other} other file{'s' * (other != 1)}"] if other else [])])

@@ -1,0 +1,367 @@
+"""What git holds of a store: its branch, its commits, its remote; by plumbing only.
+
+Nothing here touches a file of the folder, and no command leaves a state behind that a later one could be stuck
+in: there is no rebase, no merge, no checkout.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from raddle.actions.memory.ports import Commit, CommittedMeanwhile, Writer
+from raddle.adapters.files import find_bytes, make_folder, write_atomic
+from raddle.adapters.memory_repo.store_git import (
+    NETWORK_SECONDS,
+    answer_of,
+    git_failed,
+    run_store_git,
+    unreachable,
+)
+from raddle.adapters.programs import Completed
+from raddle.model.errors import BrokenFormat, Forbidden, StorageError
+from raddle.model.memory.merge_trees import is_regular
+
+NODE_TRAILER = "Raddle-Node"
+UNKNOWN_NODE = "unknown"
+RESCUE = "refs/raddle/rescue"
+
+_INCOMING = "refs/raddle/incoming"
+_FORMAT = f"%H%x00%ct%x00%(trailers:key={NODE_TRAILER},valueonly,separator=%x2C)"
+_NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z", re.ASCII)
+_SETTINGS = r"^(remote\..*\.(url|pushurl)|branch\..*\.remote|user\.(name|email)|core\.sshcommand)$"
+_TREES_KEPT = 4
+_PASSWORD = re.compile(r"(://[^/@\s:]*):[^/@\s]*@")
+
+
+class StoreRepository:
+    """A `StoreHistory` and `StoreRemote` over the repository of the store at `root`."""
+
+    def __init__(self, root: Path, own_folder: Path) -> None:
+        self._root = root
+        self._agreed = own_folder / "agreed"
+        self._branch = ""
+        self._settings: dict[str, str] = {}
+        self._trees: dict[str, dict[str, str]] = {}
+
+    def branch(self) -> str:
+        """The store's branch, without `refs/heads/`. BrokenFormat where it is on none (a rebase was left half done)."""
+        if not self._branch:
+            answer = run_store_git(self._root, ["symbolic-ref", "--quiet", "HEAD"])
+            name = answer.stdout.decode(errors="surrogateescape").strip()
+            if answer.code == 1:
+                raise BrokenFormat(
+                    f"{self._root} is on no branch: a rebase or a checkout was left half done",
+                    "mend it with `raddle store adopt`; nothing is lost by that",
+                )
+            if answer.code != 0 or not name.startswith("refs/heads/"):
+                raise git_failed(self._root, "symbolic-ref", answer)
+            self._branch = name.removeprefix("refs/heads/")
+        return self._branch
+
+    def head(self) -> Commit | None:
+        """The newest commit of the store's branch."""
+        return self._commit(f"refs/heads/{self.branch()}")
+
+    def tree(self, commit_id: str) -> dict[str, str]:
+        """Path -> id, for every entry of a commit."""
+        known = self._trees.get(commit_id)
+        if known is None:
+            known = _tree(answer_of(self._root, ["ls-tree", "-r", "-z", "--full-tree", commit_id]))
+            while len(self._trees) >= _TREES_KEPT:
+                del self._trees[next(iter(self._trees))]
+            self._trees[commit_id] = known
+        return dict(known)
+
+    def contents(self, ids: Iterable[str]) -> dict[str, bytes]:
+        """Id -> bytes."""
+        wanted = list(dict.fromkeys(ids))
+        if not wanted:
+            return {}
+        answer = answer_of(
+            self._root, ["cat-file", "--batch"], input="".join(f"{one}\n" for one in wanted).encode()
+        )
+        return _contents(answer)
+
+    def commit(
+        self,
+        changes: Mapping[str, str | bytes | None],
+        *,
+        parent: str | None,
+        message: str,
+        writer: Writer,
+        moves: bool,
+    ) -> Commit:
+        """A commit on `parent` with these changes; `moves`: the branch, which is at `parent`, goes to it."""
+        ref = f"refs/heads/{self.branch()}" if moves else _INCOMING
+        at = writer.now() // 1_000_000
+        stream = _import_stream(
+            ref,
+            changes,
+            parent=parent,
+            who=f"{self._identity(writer)} {at} +0000",
+            message=f"{message}\n\n{NODE_TRAILER}: {writer.node_id}\n",
+        )
+        force = [] if moves else ["--force"]
+        arguments = ["fast-import", "--quiet", "--done", "--date-format=raw", *force]
+        answer = run_store_git(self._root, arguments, input=stream)
+        if answer.code != 0:
+            if moves and self._at(ref) != parent:
+                raise CommittedMeanwhile
+            raise git_failed(self._root, "fast-import", answer)
+        if moves:
+            self._tidy_index()
+        return Commit(id=answer.stdout.decode().strip(), at=at * 1_000_000, node_id=writer.node_id)
+
+    def move(self, to: str, *, expects: str | None) -> None:
+        """Have the branch at the commit `to`, and the index read from it."""
+        ref = f"refs/heads/{self.branch()}"
+        old = expects or "0" * len(to)
+        words = f"start\nupdate {ref} {to} {old}\ndelete {_INCOMING}\nprepare\ncommit\n"
+        answer = run_store_git(
+            self._root,
+            ["update-ref", "-m", "raddle: sync", "--stdin"],
+            input=words.encode(errors="surrogateescape"),
+        )
+        if answer.code != 0:
+            if self._at(ref) != expects:
+                raise CommittedMeanwhile
+            raise git_failed(self._root, "update-ref", answer)
+        self._tidy_index()
+
+    def base_of(self, one: str, other: str) -> str | None:
+        """The newest commit that both rest on."""
+        answer = run_store_git(self._root, ["merge-base", one, other])
+        if answer.code not in {0, 1}:
+            raise git_failed(self._root, "merge-base", answer)
+        return answer.stdout.decode().split("\n")[0].strip() or None
+
+    def url(self) -> str | None:
+        """Where the remote is, without a password."""
+        url = self._url()
+        return None if url is None else _PASSWORD.sub(r"\1:…@", url)
+
+    def is_agreed(self) -> bool:
+        """Did a person say that this store goes to this remote, or did it come from there?"""
+        noted = find_bytes(self._agreed)
+        if noted is None:
+            return self.known() is not None
+        return (self._url() or "").encode(errors="surrogateescape") in noted.split(b"\n")
+
+    def agree(self) -> None:
+        """Note that it may go there."""
+        url = (self._url() or "").encode(errors="surrogateescape")
+        noted = [line for line in (find_bytes(self._agreed) or b"").split(b"\n") if line]
+        if url and url not in noted:
+            make_folder(self._agreed.parent)
+            write_atomic(self._agreed, b"\n".join([*noted, url]) + b"\n")
+
+    def known(self) -> str | None:
+        """The commit that the remote's branch was at when it was last asked."""
+        return self._at(self._tracking())
+
+    def fetch(self) -> Commit | None:
+        """Ask the remote; one connection where it has nothing new, two where it has."""
+        remote, ref = self._remote(), f"refs/heads/{self.branch()}"
+        answer = self._over_network(["ls-remote", "--quiet", remote, ref])
+        if answer.code != 0:
+            raise unreachable(answer)
+        found = next(
+            (line.split(b"\t")[0] for line in answer.stdout.splitlines() if line.endswith(ref.encode())), b""
+        )
+        if not found:
+            return None
+        tracking = self._tracking()
+        if self._at(tracking) != found.decode():
+            wanted = f"+{ref}:{tracking}"
+            answer = self._over_network(
+                ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", remote, wanted]
+            )
+            if answer.code != 0:
+                raise unreachable(answer)
+        return self._commit(tracking)
+
+    def push(self, commit_id: str) -> bool:
+        """Have the remote's branch at a commit; False where it moved meanwhile."""
+        remote, ref = self._remote(), f"refs/heads/{self.branch()}"
+        answer = self._over_network(
+            ["push", "--quiet", "--porcelain", "--no-verify", remote, f"{commit_id}:{ref}"]
+        )
+        if answer.code == 0:
+            answer_of(self._root, ["update-ref", self._tracking(), commit_id])
+            return True
+        told = answer.stdout.decode(errors="replace")
+        if "[rejected]" in told or ("[remote rejected]" in told and _moved_meanwhile(told)):
+            return False
+        if "[remote rejected]" in told:
+            reason = told.partition("[remote rejected]")[2].splitlines()[0].strip(" ()")
+            raise Forbidden(
+                f"the store's remote does not take a push: {reason[:200]}",
+                "ask who runs it; what is written stays here",
+            )
+        raise unreachable(answer)
+
+    def keep_for_rescue(self, commit_id: str) -> str:
+        """Keep a commit under a name of its own."""
+        ref = f"{RESCUE}/{commit_id[:16]}"
+        answer_of(self._root, ["update-ref", ref, commit_id])
+        return ref
+
+    def forget_settings(self) -> None:
+        """Read git's settings anew when they are next asked for: somebody may have set a remote meanwhile."""
+        self._settings = {}
+        self._branch = ""
+
+    def _commit(self, ref: str) -> Commit | None:
+        answer = run_store_git(self._root, ["log", "-1", f"--format={_FORMAT}", ref, "--"])
+        if answer.code != 0:
+            if self._at(ref) is None:
+                return None
+            raise git_failed(self._root, "log", answer)
+        commit_id, seconds, node = answer.stdout.decode(errors="replace").strip("\n").split("\0")
+        return Commit(
+            id=commit_id, at=int(seconds) * 1_000_000, node_id=node if _NODE.match(node) else UNKNOWN_NODE
+        )
+
+    def _at(self, ref: str) -> str | None:
+        answer = run_store_git(self._root, ["rev-parse", "--quiet", "--verify", f"{ref}^{{commit}}"])
+        return answer.stdout.decode().strip() or None if answer.code == 0 else None
+
+    def _tidy_index(self) -> None:
+        """Have git's index say what the branch says, so that a person's `git status` tells of what is not committed.
+
+        It is for people only: one that somebody else has locked is left as it is.
+        """
+        run_store_git(self._root, ["read-tree", "HEAD"])
+
+    def _git_settings(self) -> dict[str, str]:
+        if not self._settings:
+            answer = run_store_git(self._root, ["config", "-z", "--get-regexp", _SETTINGS])
+            pairs = [entry.partition(b"\n") for entry in answer.stdout.split(b"\0") if entry]
+            self._settings = {"": ""} | {
+                name.decode(errors="surrogateescape"): value.decode(errors="surrogateescape")
+                for name, _, value in pairs
+            }
+        return self._settings
+
+    def _remote(self) -> str:
+        remote = self._remote_or_none()
+        if remote is None:
+            raise StorageError("the store has no remote", "give it one: git remote add origin URL")
+        return remote
+
+    def _remote_or_none(self) -> str | None:
+        """The branch's remote, else `origin`, else the only one there is."""
+        settings = self._git_settings()
+        names = [
+            name[len("remote.") : -len(".url")]
+            for name in settings
+            if name.startswith("remote.") and name.endswith(".url")
+        ]
+        chosen = settings.get(f"branch.{self.branch()}.remote", "")
+        if chosen in names:
+            return chosen
+        return "origin" if "origin" in names else names[0] if len(names) == 1 else None
+
+    def _url(self) -> str | None:
+        remote = self._remote_or_none()
+        return None if remote is None else self._git_settings()[f"remote.{remote}.url"]
+
+    def _tracking(self) -> str:
+        return f"refs/remotes/{self._remote_or_none() or 'origin'}/{self.branch()}"
+
+    def _identity(self, writer: Writer) -> str:
+        settings = self._git_settings()
+        name = settings.get("user.name") or writer.author or "raddle"
+        email = settings.get("user.email") or f"{writer.node_id}@raddle.invalid"
+        return f"{_plain(name) or 'raddle'} <{_plain(email)}>"
+
+    def _over_network(self, arguments: list[str]) -> Completed:
+        command = self._git_settings().get("core.sshcommand")
+        env = {"GIT_SSH_COMMAND": f"{command or 'ssh'} -o BatchMode=yes"} if _takes_options(command) else {}
+        return run_store_git(self._root, arguments, timeout=NETWORK_SECONDS, env=env)
+
+
+def _takes_options(command: str | None) -> bool:
+    """Is it OpenSSH, which knows -o? Another program is the person's own choice and left alone."""
+    return command is None or re.search(r"(?:^|/)ssh(?:\s|\Z)", command) is not None
+
+
+def _moved_meanwhile(told: str) -> bool:
+    return any(
+        words in told
+        for words in (
+            "cannot lock ref",
+            "failed to update ref",
+            "fetch first",
+            "non-fast-forward",
+            "incorrect old value",
+        )
+    )
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[<>\x00-\x1f\x7f]", "", text).strip()
+
+
+def _tree(listing: bytes) -> dict[str, str]:
+    tree = {}
+    for entry in listing.split(b"\0"):
+        if entry:
+            facts, _, path = entry.partition(b"\t")
+            mode, _, content_id = facts.decode().split(" ")
+            is_file = mode in ("100644", "100755", "100664")
+            tree[path.decode(errors="surrogateescape")] = content_id if is_file else f"{mode} {content_id}"
+    return tree
+
+
+def _contents(answer: bytes) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    at = 0
+    while at < len(answer):
+        end = answer.index(b"\n", at)
+        parts = answer[at:end].decode().split(" ")
+        at = end + 1
+        if len(parts) == 3 and parts[2].isdigit():
+            size = int(parts[2])
+            found[parts[0]] = answer[at : at + size]
+            at += size + 1
+        else:
+            raise BrokenFormat(
+                f"git no longer has the content {parts[0][:40]}",
+                "see `git fsck` in the store; another clone may have it",
+            )
+    return found
+
+
+def _import_stream(
+    ref: str, changes: Mapping[str, str | bytes | None], *, parent: str | None, who: str, message: str
+) -> bytes:
+    """A commit in the words of git fast-import; it answers with the id of the commit."""
+    text = message.encode(errors="replace")
+    author = who.encode(errors="replace")
+    parts = [
+        b"commit %s\nmark :1\nauthor %s\ncommitter %s\ndata %d\n%s\n"
+        % (ref.encode(errors="surrogateescape"), author, author, len(text), text)
+    ]
+    parts.append(b"from %s\n" % parent.encode() if parent else b"deleteall\n")
+    for path, content in sorted(changes.items(), key=lambda change: change[1] is not None):
+        quoted = _quoted(path)
+        if content is None:
+            parts.append(b"D %s\n" % quoted)
+        elif isinstance(content, bytes):
+            parts.append(b"M 100644 inline %s\ndata %d\n%s\n" % (quoted, len(content), content))
+        elif is_regular(content):
+            parts.append(b"M 100644 %s %s\n" % (content.encode(), quoted))
+        else:
+            mode, _, content_id = content.partition(" ")
+            parts.append(b"M %s %s %s\n" % (mode.encode(), content_id.encode(), quoted))
+    parts.append(b"\nget-mark :1\ndone\n")
+    return b"".join(parts)
+
+
+def _quoted(path: str) -> bytes:
+    data = path.encode(errors="surrogateescape")
+    special = data.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
+    return b'"' + re.sub(rb"[\x00-\x1f\x7f]", lambda found: b"\\%03o" % found[0][0], special) + b'"'

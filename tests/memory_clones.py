@@ -21,8 +21,8 @@ BRANCH = "main"
 
 def git(*arguments: str, cwd: Path) -> str:
     """What git prints, run as a person runs it."""
-    done = subprocess.run(  # noqa: S603
-        ["git", *arguments],  # noqa: S607
+    done = subprocess.run(
+        ["git", *arguments],
         cwd=cwd,
         check=True,
         capture_output=True,
@@ -50,9 +50,9 @@ class Clone:
             git("remote", "add", "origin", str(hub), cwd=root)
         self.open(node_id or root.name, clock)
 
-    def open(self, node_id: str, clock: Clock = system_clock) -> None:
-        """As a process that has just started."""
-        own = self.root / ".git" / "raddle"
+    def open(self, node_id: str, clock: Clock = system_clock, *, own: Path | None = None) -> None:
+        """As a process that has just started. `own`: where raddle keeps what is this machine's."""
+        own = own or self.root / ".git" / "raddle"
         locks = LockFiles(own / "locks", stripes=1)
         self.files = StoreFolder(self.root, locks, cache=ScanCache(own / "scan.msgpack"))
         self.repository = StoreRepository(self.root, own)

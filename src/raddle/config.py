@@ -100,9 +100,7 @@ SETTINGS = (
     _key("private.remotes", "slugs", "Threads of a repository that matches are private from their start."),
     _key("author.name", "text", "The name on the turns and entries you write."),
     _key("memory.hide_host", "switch", "Leave this machine's name out of what is written to a memory."),
-    _key(
-        "answering.responder", "text", "Who answers, where nothing else says so: NAME of `[responders.NAME]`."
-    ),
+    _key("answering.responder", "text", "Who answers, where nothing else says so: one of `responders`."),
 )
 TABLES = frozenset({"responders"})
 """Sections of the file with a table for each name that a person chooses."""

@@ -16,12 +16,14 @@ NOT_CLASSES: dict[str, str] = {
     "Generation": "a number in the ledger",
     "Join": "a function, on threads and on registers",
     "Notice": "a kind of message",
+    "Phase": "a name, and a status inside a run",
     "Pieces": "tokens, as text",
     "Purge": "something an editor does; what stays is a message",
     "Quarantine": "something the store does; what stays is a file",
     "Revision": "a number in a message",
     "Sidechain": "a mark on a message",
     "Stamp": "a register's write without its value, only ever in a file",
+    "Summary": "a text, in a file of its own",
     "Visibility": "one of three texts",
 }
 """Glossary term -> why the code has no class of that name."""

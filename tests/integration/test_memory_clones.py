@@ -12,7 +12,14 @@ import pytest
 from raddle.model.memory.artifact import Artifact, ArtifactIndex, decode_index, encode_index
 from raddle.model.memory.entry import ContextEntry, encode_entry
 from raddle.model.memory.merge import conflicts_in
-from raddle.model.memory.repo_layout import artifact_file, entry_file, index_file, memory_file, run_file, summary_file
+from raddle.model.memory.repo_layout import (
+    artifact_file,
+    entry_file,
+    index_file,
+    memory_file,
+    run_file,
+    summary_file,
+)
 from raddle.model.memory.run import Run, decode_run, encode_run
 from raddle.model.memory.ulids import new_ulid
 from tests.memory_clones import BRANCH, Clone, git, make_hub, settle

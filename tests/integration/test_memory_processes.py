@@ -28,7 +28,7 @@ def opened(root: Path, node_id: str) -> Clone:
 
 
 def write(root: Path, run_id: str, number: int, writes: int) -> list[str]:
-    """One process: entries, lines in a memory that all share, pointers in one index, the run; the ids of its entries."""
+    """One process: entries, lines in one memory, pointers in one index, the run; the ids of its entries."""
     clone = opened(root, f"node-{number}")
     log = EntryLog(clone.files, clone.writer)
     written = []

@@ -315,7 +315,7 @@ def test_a_write_of_another_program_while_a_sync_writes_is_kept_beside(
     assert bob.text(conflict) == "from bob\n"
 
 
-class Killed(Exception):  # noqa: N818
+class Killed(Exception):
     """The process is gone."""
 
 
@@ -402,3 +402,19 @@ def test_a_store_inside_another_repository_commits_to_itself_alone(tmp_path: Pat
     with pytest.raises(BrokenFormat):
         clone.sync()
     assert os.listdir(code / ".git/refs/heads") == []
+
+
+def test_a_remote_at_a_relative_path_is_the_code_s_also_from_a_worktree(tmp_path: Path, hub: Path) -> None:
+    code = tmp_path / "code"
+    code.mkdir()
+    git("init", "-q", "-b", "main", ".", cwd=code)
+    git("remote", "add", "origin", "../hub.git", cwd=code)
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    git(*identity, "commit", "-q", "--allow-empty", "-m", "code", cwd=code)
+    git("worktree", "add", "-q", "-b", "notes", "deep/store", cwd=code)
+    clone = Clone.__new__(Clone)
+    clone.root = code / "deep/store"
+    clone.open("ada", own=code / ".git/worktrees/store/raddle")
+    clone.begin()
+    assert clone.sync().is_pushed
+    assert "notes" in git("branch", "--list", cwd=hub)

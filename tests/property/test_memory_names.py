@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from raddle.model.errors import InvalidInput
-from raddle.model.memory.names import folded
+from raddle.model.memory.names import folded, is_dangerous
 from raddle.model.memory.repo_layout import (
     DEEPEST_KEY,
     LONGEST_KEY,
@@ -177,3 +177,8 @@ def test_a_conflict_of_a_safe_path_is_safe_and_leads_back(path: str, node: str) 
 @given(hostile)
 def test_folding_twice_changes_nothing(text: str) -> None:
     assert folded(folded(text)) == folded(text)
+
+
+@given(st.lists(st.text("ab.-_~ GgIiTt\u200c\\:0", max_size=6), max_size=4).map("/".join))
+def test_a_path_is_safe_when_each_of_its_names_is(path: str) -> None:
+    assert is_safe(path) == (bool(path) and not any(map(is_dangerous, path.split("/"))))

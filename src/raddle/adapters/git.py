@@ -159,6 +159,12 @@ def folder_of_head(workspace: Path) -> Path | None:
     return None if root is None else _folder_of(root)
 
 
+def place_of_relative_remotes(root: Path) -> Path:
+    """The folder that a remote's relative path starts at: the repository's own, for its worktrees too."""
+    shared = Path(os.path.realpath(_shared_folder(_folder_of(root))))
+    return shared.parent if shared.name == ".git" else shared
+
+
 def _folder_of(root: Path) -> Path:
     pointed = _pointed_to(root / ".git", "gitdir:")
     return pointed or (root / ".git" if _is_repository(root / ".git") else root)

@@ -59,6 +59,11 @@ class Paths(Struct, frozen=True, kw_only=True):
         return self.data_dir / "blobs"
 
     @property
+    def memory_blobs_dir(self) -> Path:
+        """The large artifacts of every project memory of this machine; `raddle store gc` judges what is in it."""
+        return self.data_dir / "memory-blobs"
+
+    @property
     def locks_dir(self) -> Path:
         """The lock files of this data folder."""
         return self.data_dir / "locks"
@@ -181,6 +186,11 @@ class Paths(Struct, frozen=True, kw_only=True):
     def search_index(self) -> Path:
         """The search index of this data folder (SQLite)."""
         return self.cache_dir / f"search-{self.mark}.sqlite3"
+
+    def memory_index(self, store: Path) -> Path:
+        """The index of the memory that the folder `store` holds (SQLite); of everybody who opens it, whatever their
+        data folder."""
+        return self.cache_dir / f"memory-{mark_of(store)}.sqlite3"
 
     @property
     def demo_dir(self) -> Path:

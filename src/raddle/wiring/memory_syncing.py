@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 def sync_memory(memory: ProjectMemory, *, may_publish: bool = False, may_refill: bool = False) -> SyncReport:
     """Bring a memory and its remote into step, as far as the person's settings allow it."""
     from raddle.actions.memory.syncing import sync  # noqa: PLC0415
+    from raddle.wiring.memory_status import note_sync  # noqa: PLC0415
 
-    return sync(
+    report = sync(
         memory.files,
         memory.repository,
         memory.repository,
@@ -30,6 +31,9 @@ def sync_memory(memory: ProjectMemory, *, may_publish: bool = False, may_refill:
         may_refill=may_refill,
         is_offline=memory.stores.config.is_offline,
     )
+    if report.state == "in_step":
+        note_sync(memory)
+    return report
 
 
 def verify_memory(memory: ProjectMemory, *, mends: bool, with_blobs: bool) -> Checked:

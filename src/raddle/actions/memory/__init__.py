@@ -1,1 +1,1 @@
-"""What can be done with a project's memory: runs, entries, artifacts, handoffs, memories, and bringing clones into step."""
+"""What can be done with a project's memory: runs, entries, artifacts, handoffs, memories, and clones into step."""

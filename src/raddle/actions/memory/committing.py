@@ -7,13 +7,13 @@ means it, so where they are gone (a folder emptied, a checkout cut short) they c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
 from raddle.actions.memory.ports import Commit, Scan, StoreDisk, StoreHistory, Writer
 from raddle.model.errors import FormatError
-from raddle.model.memory.merge_trees import DiskStep, is_regular, tree_of, withheld
+from raddle.model.memory.merge_trees import DiskStep, is_regular, withheld
 from raddle.model.memory.project import decode_project
 from raddle.model.memory.repo_layout import PROJECT_FILE, Kind, place_of
 
@@ -47,8 +47,9 @@ def commit_changes(disk: StoreDisk, history: StoreHistory, writer: Writer) -> Co
         scan = disk.scan()
         head = history.head()
         before = history.tree(head.id) if head is not None else {}
-        lost = _lost(scan, before)
-        changes = _changes(disk, before, {**tree_of(scan.files, before), **lost})
+        hidden = withheld(before)
+        lost = _lost(scan, before, hidden)
+        changes = _changes(disk, before, {**hidden, **scan.files, **lost})
         if changes:
             head = history.commit(
                 changes,
@@ -59,8 +60,29 @@ def commit_changes(disk: StoreDisk, history: StoreHistory, writer: Writer) -> Co
             )
         restored = restore(disk, history, lost)
     return Committed(
-        head=head, changed=tuple(sorted(changes)), restored=restored, blocked=_of_interest(scan.blocked)
+        head=head,
+        changed=tuple(sorted(changes)),
+        restored=restored,
+        blocked=dict(sorted(scan.blocked.items())),
     )
+
+
+def commit_paths(
+    disk: StoreDisk, history: StoreHistory, writer: Writer, paths: Iterable[str]
+) -> Commit | None:
+    """Commit these files alone, as they are now, without a look at all the others; the newest commit.
+
+    For who has just written them: what it costs does not grow with the store. What was never committed as a whole is
+    not begun this way.
+    """
+    with disk.locked():
+        head = history.head()
+        if head is None:
+            return None
+        changes: dict[str, str | bytes | None] = {path: disk.read(path) for path in sorted(set(paths))}
+        if PROJECT_FILE in changes or not changes:
+            return commit_changes(disk, history, writer).head
+        return history.commit(changes, parent=head.id, message=_message(changes), writer=writer, moves=True)
 
 
 def pending_changes(disk: StoreDisk, history: StoreHistory) -> tuple[str, ...]:
@@ -68,7 +90,8 @@ def pending_changes(disk: StoreDisk, history: StoreHistory) -> tuple[str, ...]:
     scan = disk.scan()
     head = history.head()
     before = history.tree(head.id) if head is not None else {}
-    after = {**tree_of(scan.files, before), **_lost(scan, before)}
+    hidden = withheld(before)
+    after = {**hidden, **scan.files, **_lost(scan, before, hidden)}
     return tuple(sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path)))
 
 
@@ -82,10 +105,10 @@ def restore(disk: StoreDisk, history: StoreHistory, lost: Mapping[str, str]) -> 
     return tuple(sorted(lost.keys() - left))
 
 
-def _lost(scan: Scan, before: Mapping[str, str]) -> dict[str, str]:
+def _lost(scan: Scan, before: Mapping[str, str], hidden: Mapping[str, str]) -> dict[str, str]:
     """What of the last commit is not in the folder, and was removed by nobody who means it."""
     is_whole = PROJECT_FILE in scan.files
-    not_here = before.keys() - scan.files.keys() - withheld(before).keys()
+    not_here = before.keys() - scan.files.keys() - hidden.keys()
     return {
         path: before[path]
         for path in not_here
@@ -97,10 +120,6 @@ def _is_blocked(path: str, blocked: Mapping[str, str]) -> bool:
     """Is something in its place, or in the place of a folder above it, that cannot be taken in?"""
     parts = path.split("/")
     return any("/".join(parts[:depth]) in blocked for depth in range(1, len(parts) + 1))
-
-
-def _of_interest(blocked: Mapping[str, str]) -> dict[str, str]:
-    return dict(sorted(blocked.items()))
 
 
 def _changes(

@@ -65,6 +65,9 @@ class StoreFiles(Protocol):
     def names(self, folder: str) -> list[str]:
         """The names of the files right in a folder, sorted; none where there is no such folder."""
 
+    def folders(self, folder: str) -> list[str]:
+        """The names of the folders right in a folder, sorted."""
+
     def paths(self, folder: str = "") -> list[str]:
         """The paths of all files below a folder, sorted; nothing of git's, nothing half-made, nothing dangerous."""
 

@@ -191,7 +191,7 @@ def _reason(error: Exception) -> tuple[str, str]:
     code, status = _CODE.search(text), _STATUS.search(text)
     said = code[1] if code else f"status {status[1]}" if status else ""
     if said == "NoSuchBucket" or isinstance(error, FileNotFoundError):
-        return "there is no such bucket", "make it, or name another one (RADDLE_BLOBS)"
+        return "there is no such bucket", "make it, or name another one"
     if _METADATA_SERVICE in text:
         return "no credentials are set", "set them, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
     if type(error).__name__ in {"PermissionDeniedError", "UnauthenticatedError"}:

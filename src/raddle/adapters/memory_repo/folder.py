@@ -27,6 +27,7 @@ from raddle.adapters.files import (
 )
 from raddle.adapters.locks import LockFiles
 from raddle.adapters.memory_repo.scan_cache import ScanCache
+from raddle.adapters.memory_repo.scanning import scan_folder
 from raddle.model.errors import ConflictError, InvalidInput
 from raddle.model.memory.merge_trees import DiskStep
 from raddle.model.memory.names import folded, is_dangerous, shown
@@ -70,6 +71,17 @@ class StoreFolder:
             return []
         return sorted(entry.name for entry in _entries(place) if _is_file(entry) and _is_ours(entry.name))
 
+    def folders(self, folder: str) -> list[str]:
+        """The names of the folders right in a folder, sorted."""
+        place = self._file(folder)
+        if not self._is_inside(place):
+            return []
+        return sorted(
+            entry.name
+            for entry in _entries(place)
+            if entry.is_dir(follow_symlinks=False) and _is_ours(entry.name)
+        )
+
     def paths(self, folder: str = "") -> list[str]:
         """The paths of all files below a folder, sorted."""
         place = self._file(folder) if folder else self.root
@@ -87,7 +99,9 @@ class StoreFolder:
             return []
         except OSError as error:
             raise storage_error(error, place, "read") from error
-        return sorted(other for other in names if (other.lower() if other.isascii() else folded(other)) == fold)
+        return sorted(
+            other for other in names if (other.lower() if other.isascii() else folded(other)) == fold
+        )
 
     def add(self, files: Mapping[str, bytes]) -> None:
         """Put new files there, with one wait for the disk for all."""
@@ -95,12 +109,23 @@ class StoreFolder:
             for path, data in files.items():
                 self._add_one(path, data)
             return
-        for path in files:
-            if os.path.lexists(self._writable(path)):
-                raise _is_there(path)
+        places = self._new_places(files)
         with FileBatch() as batch:
             for path, data in files.items():
-                batch.write(self._writable(path), data)
+                batch.write(places[path], data)
+
+    def _new_places(self, paths: Iterable[str]) -> dict[str, Path]:
+        """Where new files go, each folder looked at once; ConflictError where one is there already."""
+        ready: dict[str, Path] = {}
+        places = {}
+        for path in paths:
+            folder, _, name = self._safe(path).rpartition("/")
+            if folder not in ready:
+                ready[folder] = self._ready(folder, path)
+            places[path] = ready[folder] / name
+            if os.path.lexists(places[path]):
+                raise _is_there(path)
+        return places
 
     def _add_one(self, path: str, data: bytes) -> None:
         file = self._writable(path)
@@ -127,34 +152,11 @@ class StoreFolder:
 
     def scan(self) -> Scan:
         """All of it as it is now."""
-        files: dict[str, str] = {}
-        blocked: dict[str, str] = {}
         known = self._cache.load() if self._cache is not None else {}
-        seen: dict[str, tuple[tuple[int, int, int, int], str]] = {}
-        for path, entry in _walk(self.root, ""):
-            try:
-                status = entry.stat(follow_symlinks=False)
-                reason = _why_not_in_git(status)
-                if reason:
-                    blocked[path] = reason
-                    continue
-                mark = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
-                before = known.get(path)
-                if before is not None and before[0] == mark:
-                    files[path] = before[1]
-                else:
-                    data = _read(Path(entry.path))
-                    if data is None:
-                        continue
-                    files[path] = self._id_of(data)
-                seen[path] = (mark, files[path])
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                blocked[path] = storage_error(error, Path(entry.path), "read").message
+        scan, seen = scan_folder(self.root, known, id_of=self._id_of, read=_read, largest=LARGEST_IN_GIT)
         if self._cache is not None:
             self._cache.save(known, seen)
-        return Scan(files=files, blocked=blocked)
+        return scan
 
     def read_many(self, wanted: Mapping[str, str]) -> dict[str, bytes]:
         """Path -> bytes, for the files that still hold what was seen."""
@@ -195,29 +197,42 @@ class StoreFolder:
             self._hash_name, b"blob %d\0" % len(data) + data, usedforsecurity=False
         ).hexdigest()
 
-    def _file(self, path: str) -> Path:
+    def _safe(self, path: str) -> str:
         if not is_safe(path):
             raise InvalidInput(f"{shown(path)} is no path of a store", "nothing was read or written")
-        return self.root / path
+        return path
+
+    def _file(self, path: str) -> Path:
+        return self.root / self._safe(path)
 
     def _is_inside(self, folder: Path) -> bool:
         """Is no part of the way to `folder` a link?"""
         return os.path.realpath(folder) == str(folder)
 
     def _writable(self, path: str) -> Path:
-        file = self._file(path)
-        if not self._is_inside(file.parent):
-            raise InvalidInput(
-                f"{shown(path)} cannot be written: a link is in the way", "remove it, then try again"
-            )
-        if not file.parent.is_dir():
-            self._make_folders(file.parent, path)
-        if file.is_symlink() or file.is_dir():
+        folder, _, name = self._safe(path).rpartition("/")
+        file = self._ready(folder, path) / name
+        try:
+            is_other = not stat.S_ISREG(file.lstat().st_mode)
+        except FileNotFoundError:
+            return file
+        if is_other:
             raise InvalidInput(
                 f"{shown(path)} cannot be written: something else is in its place",
                 "remove it, then try again",
             )
         return file
+
+    def _ready(self, folder: str, path: str) -> Path:
+        """The folder that `path` is to be written in, made where it is missing; InvalidInput where it cannot be."""
+        place = self.root / folder if folder else self.root
+        if not self._is_inside(place):
+            raise InvalidInput(
+                f"{shown(path)} cannot be written: a link is in the way", "remove it, then try again"
+            )
+        if not place.is_dir():
+            self._make_folders(place, path)
+        return place
 
     def _make_folders(self, folder: Path, path: str) -> None:
         if not self.root.is_dir():
@@ -264,9 +279,10 @@ def _read(file: Path) -> bytes | None:
         if error.errno in _NO_SUCH_FILE:
             return None
         raise
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)  # `fdopen` refuses a folder, and leaves it open
+        return None
     with os.fdopen(fd, "rb", closefd=True) as opened:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            return None
         return opened.read()
 
 
@@ -298,13 +314,3 @@ def _is_ours(name: str) -> bool:
 
 def _is_file(entry: os.DirEntry[str]) -> bool:
     return entry.is_file(follow_symlinks=False)
-
-
-def _why_not_in_git(status: os.stat_result) -> str:
-    if stat.S_ISLNK(status.st_mode):
-        return "it is a link"
-    if not stat.S_ISREG(status.st_mode):
-        return "it is no file"
-    if status.st_size > LARGEST_IN_GIT:
-        return f"it is larger than {LARGEST_IN_GIT // 1024 // 1024} MiB; add it as an artifact"
-    return ""

@@ -12,10 +12,12 @@ from pathlib import Path
 
 from raddle.actions.memory.ports import Commit, CommittedMeanwhile, Writer
 from raddle.adapters.files import find_bytes, make_folder, write_atomic
+from raddle.adapters.git import place_of_relative_remotes
 from raddle.adapters.memory_repo.store_git import (
     NETWORK_SECONDS,
     answer_of,
     git_failed,
+    network_environment,
     run_store_git,
     unreachable,
 )
@@ -163,7 +165,7 @@ class StoreRepository:
 
     def fetch(self) -> Commit | None:
         """Ask the remote; one connection where it has nothing new, two where it has."""
-        remote, ref = self._remote(), f"refs/heads/{self.branch()}"
+        remote, ref = self._address(), f"refs/heads/{self.branch()}"
         answer = self._over_network(["ls-remote", "--quiet", remote, ref])
         if answer.code != 0:
             raise unreachable(answer)
@@ -176,7 +178,7 @@ class StoreRepository:
         if self._at(tracking) != found.decode():
             wanted = f"+{ref}:{tracking}"
             answer = self._over_network(
-                ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", remote, wanted]
+                ["fetch", "--quiet", "--no-tags", "--no-filter", "--no-write-fetch-head", remote, wanted]
             )
             if answer.code != 0:
                 raise unreachable(answer)
@@ -184,7 +186,7 @@ class StoreRepository:
 
     def push(self, commit_id: str) -> bool:
         """Have the remote's branch at a commit; False where it moved meanwhile."""
-        remote, ref = self._remote(), f"refs/heads/{self.branch()}"
+        remote, ref = self._address(), f"refs/heads/{self.branch()}"
         answer = self._over_network(
             ["push", "--quiet", "--porcelain", "--no-verify", remote, f"{commit_id}:{ref}"]
         )
@@ -214,7 +216,9 @@ class StoreRepository:
         self._branch = ""
 
     def _commit(self, ref: str) -> Commit | None:
-        answer = run_store_git(self._root, ["log", "-1", f"--format={_FORMAT}", ref, "--"])
+        answer = run_store_git(
+            self._root, ["log", "-1", "--no-show-signature", f"--format={_FORMAT}", ref, "--"]
+        )
         if answer.code != 0:
             if self._at(ref) is None:
                 return None
@@ -245,11 +249,16 @@ class StoreRepository:
             }
         return self._settings
 
-    def _remote(self) -> str:
-        remote = self._remote_or_none()
-        if remote is None:
+    def _address(self) -> str:
+        """What git is told to ask: the remote's name; where that is at a relative path, the whole one. git takes it
+        from the folder of the worktree that it stands in, and another worktree's is another place."""
+        remote, url = self._remote_or_none(), self._url()
+        if remote is None or url is None:
             raise StorageError("the store has no remote", "give it one: git remote add origin URL")
-        return remote
+        is_path = "://" not in url and ":" not in url.partition("/")[0]
+        if not is_path or url.startswith(("/", "~")):
+            return remote
+        return str(place_of_relative_remotes(self._root) / url)
 
     def _remote_or_none(self) -> str | None:
         """The branch's remote, else `origin`, else the only one there is."""
@@ -278,14 +287,8 @@ class StoreRepository:
         return f"{_plain(name) or 'raddle'} <{_plain(email)}>"
 
     def _over_network(self, arguments: list[str]) -> Completed:
-        command = self._git_settings().get("core.sshcommand")
-        env = {"GIT_SSH_COMMAND": f"{command or 'ssh'} -o BatchMode=yes"} if _takes_options(command) else {}
+        env = network_environment(self._git_settings().get("core.sshcommand"))
         return run_store_git(self._root, arguments, timeout=NETWORK_SECONDS, env=env)
-
-
-def _takes_options(command: str | None) -> bool:
-    """Is it OpenSSH, which knows -o? Another program is the person's own choice and left alone."""
-    return command is None or re.search(r"(?:^|/)ssh(?:\s|\Z)", command) is not None
 
 
 def _moved_meanwhile(told: str) -> bool:

@@ -8,19 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from raddle.adapters.files import find_bytes, make_folder, write_atomic
-from raddle.model.clock import system_clock
+from raddle.adapters.memory_repo.folder_look import Facts
 from raddle.model.errors import StorageError
 
-Mark = tuple[int, int, int, int]
-"""Size, mtime and ctime in nanoseconds, inode."""
-Known = dict[str, tuple[Mark, str]]
 
-_SETTLED_NS = 50_000_000
-"""Longer than a tick of any file system's clock that we met (10 ms; FAT's 2 s only makes a look slower)."""
+class HashedFolder(NamedTuple):
+    """The files right in a folder, in the order in which the system told them. `ids`: of their contents; empty where
+    the content has to be read each time."""
+
+    names: list[str]
+    facts: list[Facts]
+    ids: list[str]
+
+
+Known = dict[str, HashedFolder]
+"""By folder; the store's own is the empty text."""
+
 _decode = msgspec.msgpack.Decoder(Known).decode
 
 
@@ -31,21 +39,21 @@ class ScanCache:
         self._file = file
 
     def load(self) -> Known:
-        """Path -> what marks the file, and the id of its content."""
+        """What was hashed before."""
         try:
             data = find_bytes(self._file)
-            return _decode(data) if data else {}
+            known = _decode(data) if data else {}
         except (msgspec.MsgspecError, StorageError):
             return {}
+        is_whole = all(len(one.names) == len(one.facts) == len(one.ids) for one in known.values())
+        return known if is_whole else {}
 
-    def save(self, known: Mapping[str, tuple[Mark, str]], seen: Mapping[str, tuple[Mark, str]]) -> None:
+    def save(self, known: Mapping[str, HashedFolder], seen: Mapping[str, HashedFolder]) -> None:
         """Note what was seen, where it is another than was known. A disk that does not take it costs time only."""
-        newest = system_clock() * 1_000 - _SETTLED_NS
-        settled = {path: note for path, note in seen.items() if max(note[0][1], note[0][2]) < newest}
-        if settled == known:
+        if seen == known:
             return
         try:
             make_folder(self._file.parent)
-            write_atomic(self._file, msgspec.msgpack.encode(settled))
+            write_atomic(self._file, msgspec.msgpack.encode(seen))
         except StorageError:
             return

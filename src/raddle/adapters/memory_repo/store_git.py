@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from raddle.adapters.git import run_git
+from raddle.adapters.git import git_environment, run_git
 from raddle.adapters.programs import Completed
 from raddle.model.errors import BrokenFormat, NetworkError, StorageError
 
@@ -123,3 +123,12 @@ def object_format(git_folder: Path) -> str:
             f"{shared} is no git repository: it has no settings", "mend it with `raddle store adopt`"
         ) from error
     return found[1].decode().lower() if found else "sha1"
+
+
+def network_environment(ssh_command: str | None) -> dict[str, str]:
+    """What keeps ssh from asking: an option, for OpenSSH; any other program is the person's choice, and left alone."""
+    command = git_environment().get("GIT_SSH_COMMAND") or ssh_command
+    if command is None and git_environment().get("GIT_SSH"):
+        return {}
+    is_open_ssh = command is None or re.search(r"(?:^|/)ssh(?:\s|\Z)", command) is not None
+    return {"GIT_SSH_COMMAND": f"{command or 'ssh'} -o BatchMode=yes"} if is_open_ssh else {}

@@ -173,14 +173,30 @@ class HttpLink:
         with self._sent(self._client, request) as response:
             self._read(response, (200, 201, 204), wanted)
 
-    def receive(self, path: str, *, wanted: Wanted, most_bytes: int) -> Iterator[bytes]:
-        """The bytes that are there, in pieces as they come; NetworkError where they are more than `most_bytes`."""
+    def receive(
+        self, path: str, *, wanted: Wanted, most_bytes: int, part: tuple[int, int] | None = None
+    ) -> Iterator[bytes]:
+        """The bytes that are there, in pieces as they come; NetworkError where they are more than `most_bytes`.
+
+        `part`: those from one place up to another, as a slice has them, and it is not empty.
+        """
         headers = {"Accept-Encoding": "identity", "Accept": "*/*"}
+        if part is not None:
+            headers["Range"] = f"bytes={part[0]}-{part[1] - 1}"
         request = self._client.build_request("GET", path, headers=headers)
         with self._sent(self._client, request) as response:
-            if response.status_code != 200:
+            if part is not None and response.status_code == 416:
+                return  # all of it lies before the part
+            if response.status_code != (200 if part is None else 206):
                 self._read(response, (), wanted)
             yield from self._pieces(response, most_bytes)
+
+    def look(self, path: str, *, wanted: Wanted) -> Mapping[str, str] | None:
+        """The headers that tell of what is there; None where it is not, or not for us."""
+        request = self._client.build_request("HEAD", path)
+        with self._sent(self._client, request) as response:
+            self._read(response, (200, 404), wanted)
+            return response.headers if response.status_code == 200 else None
 
     @contextlib.contextmanager
     def listening(

@@ -29,7 +29,7 @@ class Entry(NamedTuple):
 
 
 FIRST, FIND, WRITE, KEEP = "First steps", "Find and read", "Write", "Keep in order"
-SYNC, CARE = "On all devices", "Look after it"
+SYNC, MEMORY, CARE = "On all devices", "Remember for a project", "Look after it"
 
 COMMANDS: dict[str, Entry] = {
     "up": Entry(FIRST, "up", "up", "Bring in what this machine has, and say what to try"),
@@ -68,6 +68,13 @@ COMMANDS: dict[str, Entry] = {
     "daemon": Entry(SYNC, "daemon", "daemon", "Import and sync by itself, all day"),
     "serve": Entry(SYNC, "serving", "serve", "Run a sync server, and manage its accounts"),
     "conflicts": Entry(SYNC, "syncing", "conflicts", "List what was set to several values at once"),
+    "store": Entry(MEMORY, "memory_store", "store", "Make, find and bring into step a project's memory"),
+    "run": Entry(MEMORY, "memory_runs", "run", "Begin, list and end runs, and say how their phases stand"),
+    "entry": Entry(MEMORY, "memory_entries", "entry", "Note what happens in a run, and list it"),
+    "artifact": Entry(MEMORY, "memory_artifacts", "artifact", "Keep a file of a run, and fetch it anywhere"),
+    "summary": Entry(MEMORY, "memory_phases", "summary", "Read or write the digest of a phase"),
+    "handoff": Entry(MEMORY, "memory_phases", "handoff", "Publish what the next phase needs to know"),
+    "memory": Entry(MEMORY, "memory_texts", "memory", "Keep, find and read what is worth knowing for long"),
     "delete": Entry(KEEP, "removing", "delete", "Delete threads (restore brings them back)"),
     "restore": Entry(KEEP, "removing", "restore", "Bring deleted threads back"),
     "purge": Entry(KEEP, "removing", "purge", "Erase a thread, or its removed turns, for good"),
@@ -80,8 +87,10 @@ COMMANDS: dict[str, Entry] = {
 ALSO_CALLED = {
     "cat": "show",
     "cost": "stats",
+    "entries": "entry list",
     "find": "search",
     "grep": "search",
+    "handoffs": "handoff show",
     "history": "list",
     "init": "up",
     "less": "show",
@@ -91,6 +100,7 @@ ALSO_CALLED = {
     "read": "show",
     "remove": "delete",
     "rm": "delete",
+    "runs": "run list",
     "start": "new",
     "status": "list",
     "tokens": "stats",
@@ -134,7 +144,7 @@ class Verbs(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands by group, without importing one."""
         width = max(map(len, COMMANDS))
-        for group in (FIRST, FIND, WRITE, KEEP, SYNC, CARE):
+        for group in (FIRST, FIND, WRITE, KEEP, SYNC, MEMORY, CARE):
             rows = [
                 (name.ljust(width), entry.short_help)
                 for name, entry in COMMANDS.items()

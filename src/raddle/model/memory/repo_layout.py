@@ -42,6 +42,8 @@ LONGEST_SEQ = 9
 _SLUG = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}\Z", re.ASCII)
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z", re.ASCII)
 _ENTRY = re.compile(rf"([0-9]{{1,{LONGEST_SEQ}}})-({ULID_PATTERN})\.json\Z", re.ASCII)
+_PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*)*\Z", re.ASCII)
+"""Nearly every path: no name of it begins with a dot or holds anything unusual. Asked of every path of a tree."""
 _CONFLICT = re.compile(
     rf"(.+)\.conflict-([A-Za-z0-9][A-Za-z0-9_-]{{0,17}})-({ULID_PATTERN})(\.[^./]{{1,20}})?\Z", re.DOTALL
 )
@@ -249,7 +251,7 @@ def memory_file(namespace: str, key: str) -> str:
 
 def is_safe(path: str) -> bool:
     """May a file of this path, which anybody may have put into a tree, be written below a store's folder?"""
-    return bool(path) and not any(map(is_dangerous, path.split("/")))
+    return _PLAIN.match(path) is not None or (bool(path) and not any(map(is_dangerous, path.split("/"))))
 
 
 def is_portable(path: str) -> bool:

@@ -3,8 +3,15 @@ WITH stored AS (
   INSERT INTO blobs (sha256, size) VALUES (%(sha256)s, %(size)s)
   ON CONFLICT (sha256) DO UPDATE SET stored_at = now()
 )
-INSERT INTO uploads (space_id, sha256) VALUES (%(space)s, %(sha256)s)
-ON CONFLICT (space_id, sha256) DO UPDATE SET uploaded_at = now()
+INSERT INTO uploads (space_id, sha256, is_kept) VALUES (%(space)s, %(sha256)s, %(is_kept)s)
+ON CONFLICT (space_id, sha256) DO UPDATE SET uploaded_at = now(), is_kept = uploads.is_kept OR excluded.is_kept
+
+-- name: is_kept
+SELECT u.is_kept FROM uploads AS u WHERE u.space_id = %(own)s AND u.sha256 = %(sha256)s
+
+-- name: keep_no_longer
+UPDATE uploads SET is_kept = false, uploaded_at = now() WHERE space_id = %(own)s AND sha256 = %(sha256)s
+RETURNING sha256
 
 -- name: size_for
 SELECT b.size FROM blobs AS b
@@ -29,14 +36,14 @@ SELECT pg_advisory_unlock(%(lock)s, hashtext(%(sha256)s))
 
 -- name: unnamed
 SELECT u.space_id, u.sha256 FROM uploads AS u
-WHERE u.uploaded_at < now() - make_interval(secs => %(seconds)s)
+WHERE u.uploaded_at < now() - make_interval(secs => %(seconds)s) AND NOT u.is_kept
   AND NOT EXISTS (SELECT FROM thread_blobs AS n WHERE n.space_id = u.space_id AND n.sha256 = u.sha256)
 ORDER BY u.uploaded_at LIMIT 200
 
 -- name: forget_upload
 DELETE FROM uploads AS u
 WHERE u.space_id = %(space)s AND u.sha256 = %(sha256)s
-  AND u.uploaded_at < now() - make_interval(secs => %(seconds)s)
+  AND u.uploaded_at < now() - make_interval(secs => %(seconds)s) AND NOT u.is_kept
   AND NOT EXISTS (SELECT FROM thread_blobs AS n WHERE n.space_id = u.space_id AND n.sha256 = u.sha256)
 RETURNING u.sha256
 

@@ -39,9 +39,28 @@ def parse_sha256(text: str) -> str:
     return text
 
 
-def note_upload(connection: Connection, space: UUID, sha256: str, size: int) -> None:
-    """The space gave these bytes, and they are stored."""
-    connection.execute(SQL["note_upload"], {"space": space, "sha256": bytes.fromhex(sha256), "size": size})
+def note_upload(
+    connection: Connection, space: UUID, sha256: str, size: int, *, is_kept: bool = False
+) -> None:
+    """The space gave these bytes, and they are stored. `is_kept`: also where no thread names them, until it lets go."""
+    values = {"space": space, "sha256": bytes.fromhex(sha256), "size": size, "is_kept": is_kept}
+    connection.execute(SQL["note_upload"], values)
+
+
+def is_kept(connection: Connection, caller: Caller, sha256: str) -> bool:
+    """Did the caller say that these bytes are to be kept, whether a thread names them or not?"""
+    found = connection.execute(SQL["is_kept"], _own(caller, sha256)).fetchone()
+    return found is not None and bool(found[0])
+
+
+def keep_no_longer(connection: Connection, caller: Caller, sha256: str) -> None:
+    """From now on the bytes are kept for the threads that name them alone; NotFound where the caller gave none."""
+    if connection.execute(SQL["keep_no_longer"], _own(caller, sha256)).fetchone() is None:
+        raise NotFound("blob", sha256)
+
+
+def _own(caller: Caller, sha256: str) -> dict[str, object]:
+    return {"own": caller.space, "sha256": bytes.fromhex(sha256)}
 
 
 def size_for(connection: Connection, caller: Caller | None, sha256: str) -> int:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
+from typing import Annotated
 
 import anyio.to_thread
-from litestar import Response, get, head, put
-from litestar.params import FromPath
+from litestar import Response, delete, get, head, put
+from litestar.params import FromPath, QueryParameter
 from litestar.response import Stream
 
 from raddle.model.errors import InvalidInput, TooLarge
 from raddle.server.accounts.callers import Caller
 from raddle.server.blobs.keeping import NewBlob
-from raddle.server.blobs.uploads import holding, note_upload, parse_sha256, size_for
+from raddle.server.blobs.uploads import holding, is_kept, keep_no_longer, note_upload, parse_sha256, size_for
 from raddle.server.http.described import BYTES, NOT_THERE, Says, operation
 from raddle.server.http.given import AnyRequest, GivenCaller, GivenHub, GivenVisitor
 from raddle.server.http.problems import problem, problem_response
@@ -23,6 +24,7 @@ MOST_BLOB_BYTES = 4 << 30
 _PIECE = 1 << 20
 _COMPRESSED_AT_MOST = 64 << 20
 """Larger ones lie plain, so that a range of one is not unpacked from its beginning."""
+_Flag = Annotated[bool, QueryParameter()]
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})\Z")
 
 
@@ -32,8 +34,13 @@ _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})\Z")
     request_max_body_size=None,
     operation_class=operation({204: Says("They are kept.")}, takes="Bytes", kinds=(BYTES,)),
 )
-async def put_blob(sha256: FromPath[str], request: AnyRequest, hub: GivenHub, caller: GivenCaller) -> None:
-    """Keep bytes under their SHA-256; what they are not is refused, and nothing of it is kept."""
+async def put_blob(
+    sha256: FromPath[str], request: AnyRequest, hub: GivenHub, caller: GivenCaller, keep: _Flag = False
+) -> None:
+    """Keep bytes under their SHA-256; what they are not is refused, and nothing of it is kept.
+
+    Where no thread of mine names them a day later they go, unless I said `keep=true`.
+    """
     name = parse_sha256(sha256)
     length = _length_of(request)
     may_compress = length <= _COMPRESSED_AT_MOST
@@ -51,7 +58,7 @@ async def put_blob(sha256: FromPath[str], request: AnyRequest, hub: GivenHub, ca
             raise InvalidInput(
                 "sha256: the bytes are others than the URL says", "send what it is the hash of"
             )
-        await anyio.to_thread.run_sync(_keep, hub, caller, writer, received)
+        await anyio.to_thread.run_sync(_keep, hub, caller, writer, received, keep)
     finally:
         await anyio.to_thread.run_sync(writer.discard)
 
@@ -60,13 +67,33 @@ async def put_blob(sha256: FromPath[str], request: AnyRequest, hub: GivenHub, ca
     "/api/blobs/{sha256:str}",
     sync_to_thread=True,
     operation_class=operation(
-        {200: Says("It is here; X-Blob-Size says how long."), 404: Says("Not for me.")}, is_open=True
+        {
+            200: Says("It is here; X-Blob-Size says how long, X-Blob-Kept whether I want it kept."),
+            404: Says("Not for me."),
+        },
+        is_open=True,
     ),
 )
 def look_for_blob(sha256: FromPath[str], hub: GivenHub, visitor: GivenVisitor) -> Response[None]:
     """Is it here for me, and how long?"""
-    size = _size(hub, visitor, parse_sha256(sha256))
-    return Response(None, status_code=200, headers={**_HEADERS, "X-Blob-Size": str(size)})
+    name = parse_sha256(sha256)
+    with hub.database.connection() as connection:
+        size = size_for(connection, visitor, name)
+        kept = visitor is not None and is_kept(connection, visitor, name)
+    told = {"X-Blob-Size": str(size), "X-Blob-Kept": "true" if kept else "false"}
+    return Response(None, status_code=200, headers={**_HEADERS, **told})
+
+
+@delete(
+    "/api/blobs/{sha256:str}",
+    status_code=204,
+    sync_to_thread=True,
+    operation_class=operation({204: Says("It goes when no thread of mine names it."), 404: NOT_THERE}),
+)
+def let_go_of_blob(sha256: FromPath[str], hub: GivenHub, caller: GivenCaller) -> None:
+    """Take back `keep=true`: what no thread of mine names goes within a day or two."""
+    with hub.database.connection() as connection:
+        keep_no_longer(connection, caller, parse_sha256(sha256))
 
 
 @get(
@@ -121,11 +148,11 @@ def _size(hub: Hub, visitor: Caller | None, sha256: str) -> int:
         return size_for(connection, visitor, sha256)
 
 
-def _keep(hub: Hub, caller: Caller, writer: NewBlob, size: int) -> None:
+def _keep(hub: Hub, caller: Caller, writer: NewBlob, size: int, keep: bool) -> None:
     """Bytes, then row; and no job that lets go of the same bytes between the two."""
     with hub.database.connection() as connection, holding(connection, writer.sha256()):
         name = writer.finish()
-        note_upload(connection, caller.space, name, size)
+        note_upload(connection, caller.space, name, size, is_kept=keep)
 
 
 def _length_of(request: AnyRequest) -> int:
@@ -166,4 +193,4 @@ def _range_of(header: str, size: int) -> tuple[int, int] | None:
     return int(first), min(int(last) + 1, size) if last else size
 
 
-HANDLERS = [put_blob, look_for_blob, get_blob]
+HANDLERS = [put_blob, look_for_blob, get_blob, let_go_of_blob]

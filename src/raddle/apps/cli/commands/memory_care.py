@@ -56,6 +56,8 @@ def _told(report: SyncReport) -> str:
     if report.state == "in_step":
         if not (report.committed or report.pulled or report.is_pushed):
             return "in step, nothing new"
+        if not (report.committed or report.pulled):
+            return "in step: what was committed is pushed"
         return f"in step: {here}, {words.count(len(report.pulled), 'change')} from elsewhere"
     if report.state == "kept_here":
         return f"kept on this machine ({here}): the project says `publish: false`"

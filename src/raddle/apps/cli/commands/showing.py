@@ -6,10 +6,14 @@ from collections.abc import Iterator
 
 import click
 
-from raddle.apps.cli import output, reader, words
+from raddle.apps.cli import diagnostics, output, reader, words
 from raddle.apps.cli.options import as_json, message_option, thread_argument, with_stores
+from raddle.model.errors import RaddleError
 from raddle.model.threads.thread import Thread
 from raddle.wiring import Stores
+
+_MOST_ENTRIES = 10
+"""Of those that rest on a thread; `raddle entry list` has all."""
 
 
 @click.command(
@@ -78,6 +82,29 @@ def _conversation(stores: Stores, thread: Thread, leaf: str | None, *, is_full: 
     if notes:
         yield ""
         yield from (words.style(note, "dim") for note in notes)
+    yield from _entries_on(stores, thread, room)
+
+
+def _entries_on(stores: Stores, thread: Thread, room: int | None) -> Iterator[str]:
+    """What the memory of the project that the reader stands in notes of the thread; nothing where there is none."""
+    from raddle.wiring.memory_links import entries_on  # noqa: PLC0415
+
+    try:
+        found = entries_on(stores, thread.id)
+    except RaddleError as error:
+        diagnostics.warn(f"the project's memory was not looked at: {error.message}")
+        return
+    if not found:
+        return
+    from raddle.apps.cli.memory_words import count_entries, entry_lines  # noqa: PLC0415
+
+    yield ""
+    more = len(found) - _MOST_ENTRIES
+    told = f", the newest {_MOST_ENTRIES}" if more > 0 else ""
+    yield words.style(f"{count_entries(len(found))} of the project's memory on this{told}", "bold")
+    yield from entry_lines(found[-_MOST_ENTRIES:], room=room)
+    if more > 0:
+        yield words.style(f"all: raddle entry list --thread {stores.short_id(thread.id)}", "dim")
 
 
 def _other_branches(stores: Stores, thread: Thread) -> Iterator[str]:

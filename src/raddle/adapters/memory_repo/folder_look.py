@@ -1,0 +1,177 @@
+"""A look at a store's folders from outside: which of their files are not as they were when they were last read.
+
+A folder's own times tell of names that came, went or were replaced, which is how raddle writes; a write in place, as
+some editors do it, shows in the file alone. So folders are compared each time, files every two seconds at most. Nothing
+is opened but what changed. Were a second place to compare, a file would look changed to one of them for ever.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from functools import partial
+from hashlib import blake2b
+from operator import attrgetter
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from raddle.adapters.files import TEMPORARY_PREFIX, TEMPORARY_SUFFIX, storage_error
+from raddle.model.clock import system_clock
+
+_TICK_NS, _COARSE_NS = 25_000_000, 2_000_000_000
+"""Two writes within one tick of a file system's clock show the same times; some count whole seconds."""
+_LARGEST = (1 << 63) - 1
+"""Some file systems count inodes further; SQLite has no room for it."""
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
+_FILE = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+UNSURE = -1
+
+_facts = attrgetter("st_size", "st_mtime_ns", "st_ctime_ns", "st_ino")
+"""An edit that puts size and time back still changes the inode or the time of the change."""
+
+Facts = tuple[int, int, int, int]
+"""Of a file: size, times of the last write and the last change (nanoseconds), inode."""
+Mark = tuple[int, int, int]
+"""Of a folder: inode and the same times."""
+
+
+class Look(NamedTuple):
+    """A folder and what is right in it: `names` of files with their `facts`, `folders`, and `others` that are neither
+    (links, pipes). `at`: when it was looked at (nanoseconds)."""
+
+    folder: str
+    mark: Mark
+    folders: list[str]
+    others: list[str]
+    names: list[str]
+    facts: list[Facts]
+    at: int
+
+    @property
+    def print(self) -> bytes:
+        """A few bytes that are others whenever any name or fact is."""
+        digest = blake2b(os.fsencode("\0".join(self.names)), digest_size=16)
+        digest.update(msgspec.msgpack.encode(self.facts))
+        return digest.digest()
+
+    def files(self) -> dict[str, Facts]:
+        """Name -> facts."""
+        return dict(zip(self.names, self.facts, strict=True))
+
+    def is_settled(self) -> bool:
+        """Would another write have shown? Not where the last one, to the folder or in it, was of that very moment."""
+        times = [self.mark[1], self.mark[2]]
+        for _, modified, changed, _ in self.facts:
+            times += (modified, changed)
+        return is_settled(times, self.at)
+
+
+def mark_of_folder(root: Path, folder: str) -> Mark | None:
+    """What marks the folder now; None where there is none (a link is none)."""
+    try:
+        status = os.lstat(f"{root}/{folder}")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise storage_error(error, root / folder, "read") from error
+    return _mark(status) if stat.S_ISDIR(status.st_mode) else None
+
+
+def look_at(root: Path, folder: str) -> Look | None:
+    """All of a folder; None where there is none."""
+    at = system_clock() * 1000
+    try:
+        fd = os.open(root / folder, _FOLDER)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        if stat.S_ISLNK(os.lstat(root / folder).st_mode):
+            return None
+        raise storage_error(error, root / folder, "read") from error
+    try:
+        mark = _mark(os.fstat(fd))
+        folders, others, names = _names(fd)
+        names, facts = _facts_of(fd, names)
+    except OSError as error:
+        raise storage_error(error, root / folder, "read") from error
+    finally:
+        os.close(fd)
+    return Look(folder, mark, folders, others, names, facts, at)
+
+
+def read_in(root: Path, folder: str, names: Iterable[str]) -> Iterator[tuple[str, bytes | None]]:
+    """(name, all its bytes) of files in a folder; None for what went, is no file, or may not be read."""
+    try:
+        fd = os.open(root / folder, _FOLDER)
+    except OSError:
+        yield from ((name, None) for name in names)
+        return
+    try:
+        for name in names:
+            yield name, _read(fd, name)
+    finally:
+        os.close(fd)
+
+
+def is_settled(times: Iterable[int], at: int) -> bool:
+    """Would a write after these (nanoseconds) have shown to who looked `at` that moment?"""
+    first, last = at - _COARSE_NS, at + _COARSE_NS
+    near = [time for time in times if first <= time <= last]
+    return all(abs(at - time) > (_TICK_NS if time % 1_000_000_000 else _COARSE_NS) for time in near)
+
+
+def _read(fd: int, name: str) -> bytes | None:
+    try:
+        file = os.open(name, _FILE, dir_fd=fd)
+    except OSError:  # gone, a link, or nobody may look: a later look finds it changed
+        return None
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        return None
+    with os.fdopen(file, "rb") as opened:
+        return opened.read()
+
+
+def _names(fd: int) -> tuple[list[str], list[str], list[str]]:
+    """The folders, what is neither, and the files in it, but for what is half made."""
+    folders, others, names = [], [], []
+    with os.scandir(fd) as entries:
+        for entry in entries:
+            if entry.is_file(follow_symlinks=False):
+                names.append(entry.name)
+            elif entry.is_dir(follow_symlinks=False):
+                folders.append(entry.name)
+            else:
+                others.append(entry.name)
+    return folders, others, [name for name in names if not _is_half_made(name)]
+
+
+def _is_half_made(name: str) -> bool:
+    return name.startswith(TEMPORARY_PREFIX) and name.endswith(TEMPORARY_SUFFIX)
+
+
+def _facts_of(fd: int, names: list[str]) -> tuple[list[str], list[Facts]]:
+    try:
+        # No Python between one file and the next: at ten thousand of them that is felt.
+        return names, _within_bounds(list(map(_facts, map(partial(os.lstat, dir_fd=fd), names))))
+    except FileNotFoundError:
+        found = []
+        for name in names:
+            try:
+                found.append((name, _facts(os.lstat(name, dir_fd=fd))))
+            except FileNotFoundError:
+                continue
+        return [name for name, _ in found], _within_bounds([facts for _, facts in found])
+
+
+def _mark(status: os.stat_result) -> Mark:
+    return (status.st_ino & _LARGEST, status.st_mtime_ns, status.st_ctime_ns)
+
+
+def _within_bounds(facts: list[Facts]) -> list[Facts]:
+    if all(row[3] <= _LARGEST for row in facts):
+        return facts
+    return [(size, modified, changed, inode & _LARGEST) for size, modified, changed, inode in facts]

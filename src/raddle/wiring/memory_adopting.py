@@ -1,0 +1,208 @@
+"""A store that another program made, or that was left in the middle of something, taken over: shown first, then done.
+
+Owns what an adoption changes, and in which order: git is mended before anything reads the store, and the code's files
+are changed last, so that an adoption that dies can be made again.
+"""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from raddle.model.errors import InvalidInput, NotFound
+from raddle.model.memory.repo_layout import ATTRIBUTES, ATTRIBUTES_FILE, MARKER_FILE, PROJECT_FILE
+from raddle.wiring import Stores
+from raddle.wiring.memory_places import find_store, is_store, marked_place, named_folder, note_store
+from raddle.wiring.memory_sites import store_writer
+
+if TYPE_CHECKING:
+    from raddle.adapters.agent_settings.settings_file import Change
+    from raddle.adapters.memory_repo.markers import FoundMarker
+    from raddle.adapters.memory_repo.mending import Trouble
+
+REGISTRATION_FILE = ".mcp.json"
+
+
+class Adoption(Struct, frozen=True, kw_only=True):
+    """What would be done. `trouble`: what is wrong with the store's git, in words. `diff`: what would change in the
+    code's files, as `diff -u` shows it."""
+
+    root: Path
+    host: Path | None
+    trouble: tuple[str, ...] = ()
+    diff: str = ""
+    changes: tuple[Change, ...] = ()
+    marked: FoundMarker | None = None
+
+    @property
+    def is_needed(self) -> bool:
+        """Is there anything to do?"""
+        return bool(self.trouble or self.changes)
+
+
+class Adopted(Struct, frozen=True, kw_only=True):
+    """What was done. `rescued`: git's names of commits that are kept; `aside`: file -> where its other version stands;
+    `with_markers`: files that hold the markers of a conflict, for a person to look at."""
+
+    root: Path
+    project_id: str
+    rescued: tuple[str, ...] = ()
+    aside: dict[str, str] = {}
+    is_merged: bool = False
+    with_markers: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+
+def plan_adoption(stores: Stores, path: str | None = None, *, host_repo: str | None = None) -> Adoption:
+    """What adopting the store at `path` (the store's folder, or the code's that has its marker; else the nearest) would
+    come to; nothing is changed."""
+    root, found = _store_and_marker(stores, path, host_repo)
+    host = found.folder if found is not None else named_folder(host_repo) if host_repo else None
+    changes = _changes(found, host)
+    return Adoption(
+        root=root,
+        host=host,
+        trouble=_trouble_told(root, found),
+        diff="".join(map(_diff, changes)),
+        changes=tuple(changes),
+        marked=found,
+    )
+
+
+def adopt(stores: Stores, plan: Adoption) -> Adopted:
+    """Do it. ConflictError where a file has changed since the plan was made, or a git is at work in the store."""
+    from raddle.adapters.agent_settings.settings_file import write_change  # noqa: PLC0415
+    from raddle.adapters.memory_repo.making import opened, write_out  # noqa: PLC0415
+    from raddle.adapters.memory_repo.mending import files_with_markers, mend  # noqa: PLC0415
+
+    writer = store_writer(stores)
+    if not (plan.root / ".git").exists():
+        _begin_here(plan.root)
+    elif not _is_linked(plan.root):
+        _link_again(plan)
+    mended = mend(plan.root, _trouble(plan.root, plan.marked), writer)
+    folder, _ = opened(plan.root)
+    if not (plan.root / PROJECT_FILE).exists():
+        write_out(plan.root)
+    folder.change(ATTRIBUTES_FILE, lambda old: ATTRIBUTES if old is None else old)
+    from raddle.wiring.memory import read_project  # noqa: PLC0415
+
+    markers = files_with_markers(folder)
+    project_id = "" if PROJECT_FILE in markers else read_project(plan.root).project_id
+    for change in plan.changes:
+        write_change(change)
+    note_store(stores.paths, plan.root, plan.host)
+    return Adopted(
+        root=plan.root,
+        project_id=project_id,
+        rescued=mended.rescued,
+        aside=mended.aside,
+        is_merged=mended.is_merged,
+        with_markers=markers,
+        files=tuple(str(change.path) for change in plan.changes),
+    )
+
+
+def _store_and_marker(
+    stores: Stores, path: str | None, host_repo: str | None
+) -> tuple[Path, FoundMarker | None]:
+    from raddle.adapters.memory_repo.markers import marker_above, place_outside, read_marker  # noqa: PLC0415
+
+    given = named_folder(path) if path else find_store(stores.config, None).root
+    if not given.is_dir():
+        raise NotFound("folder", str(given), "check the path")
+    if not is_store(given) and not (given / PROJECT_FILE).exists():
+        found = read_marker(given)
+        if found is not None:
+            return marked_place(found, stores.paths), found
+        if not _may_be_cut_short(given):
+            raise NotFound(
+                "store", str(given), "name the folder of the store, or of the code whose marker names it"
+            )
+    said = read_marker(named_folder(host_repo)) if host_repo else None
+    found = said or marker_above(given.parent)
+    if found is not None and place_outside(found) != given:
+        if host_repo:
+            raise InvalidInput(
+                f"{found.file} names another store: {place_outside(found)}", "name the code whose store it is"
+            )
+        found = None
+    return given, found
+
+
+def _may_be_cut_short(root: Path) -> bool:
+    """Is it a repository whose branch holds a store, though its files are not there?"""
+    from raddle.adapters.memory_repo.making import project_at  # noqa: PLC0415
+
+    return (root / ".git").exists() and _is_linked(root) and project_at(root, "HEAD") is not None
+
+
+def _trouble_told(root: Path, found: FoundMarker | None) -> tuple[str, ...]:
+    if not (root / ".git").exists():
+        return ("it is in no git repository of its own",)
+    if not _is_linked(root):
+        return ("it and its repository no longer know where the other is",)
+    missing = () if (root / PROJECT_FILE).exists() else (f"its {PROJECT_FILE} is missing",)
+    return (*_trouble(root, found).told, *missing)
+
+
+def _trouble(root: Path, found: FoundMarker | None) -> Trouble:
+    from raddle.adapters.memory_repo.mending import look_for_trouble  # noqa: PLC0415
+
+    return look_for_trouble(root, found.store.branch if found is not None else None)
+
+
+def _is_linked(root: Path) -> bool:
+    from raddle.adapters.git import folder_of_head  # noqa: PLC0415
+
+    folder = folder_of_head(root)
+    return folder is not None and (folder / "HEAD").exists()
+
+
+def _link_again(plan: Adoption) -> None:
+    from raddle.adapters.memory_repo.host_repository import open_host  # noqa: PLC0415
+    from raddle.adapters.memory_repo.worktrees import mend_links  # noqa: PLC0415
+
+    mend_links(open_host(plan.host or plan.root.parent), plan.root)
+
+
+def _begin_here(root: Path) -> None:
+    from raddle.adapters.memory_repo.making import FIRST_BRANCH, begin_repository  # noqa: PLC0415
+
+    begin_repository(root, FIRST_BRANCH)
+
+
+def _changes(found: FoundMarker | None, host: Path | None) -> list[Change]:
+    """The marker of ours beside the peer's, and the registration of the server."""
+    from raddle.adapters.agent_settings.peer_registration import registered_as_ours  # noqa: PLC0415
+    from raddle.adapters.agent_settings.settings_file import Change, ordinary_bytes  # noqa: PLC0415
+    from raddle.model.memory.marker import encode_marker  # noqa: PLC0415
+
+    changes = []
+    if found is not None and found.is_peers:
+        marker = replace(found.marker)
+        changes.append(Change(found.folder / MARKER_FILE, None, encode_marker(marker, found.data)))
+    file = host / REGISTRATION_FILE if host is not None else None
+    data = ordinary_bytes(file) if file is not None else None
+    if file is not None and data is not None:
+        text = data.decode("utf-8", "surrogateescape")
+        after = registered_as_ours(text).encode("utf-8", "surrogateescape")
+        if after != data:
+            changes.append(Change(file, data, after))
+    return changes
+
+
+def _diff(change: Change) -> str:
+    before, after = (
+        (data or b"").decode("utf-8", "replace").splitlines(keepends=True)
+        for data in (change.before, change.after)
+    )
+    name = str(change.path)
+    lines = difflib.unified_diff(before, after, name if change.before is not None else "/dev/null", name)
+    return "".join(
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
+    )

@@ -170,6 +170,23 @@ def test_an_index_that_somebody_else_writes_is_read_past(
         blocker.close()
 
 
+def test_an_index_that_is_locked_as_a_whole_is_done_without(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("raddle.adapters.memory_repo.shelf_database.BUSY_SECONDS", 0.05)
+    lay(root, {"memory/team/a": "alpha"})
+    with Shelf(tmp_path / "index", root, is_network=lambda _: True) as early:
+        early.memories()
+        blocker = sqlite3.connect(tmp_path / "index", isolation_level=None)
+        blocker.execute("BEGIN EXCLUSIVE")
+        with Shelf(tmp_path / "index", root, is_network=lambda _: True) as late:
+            for shelf in (early, late):
+                assert names(shelf) == ["team/a"]
+                assert shelf.is_aside
+        blocker.execute("ROLLBACK")
+        blocker.close()
+
+
 def test_a_cache_that_cannot_be_written_costs_time_and_no_answer(root: Path, tmp_path: Path) -> None:
     lay(root, {"memory/team/a": "alpha"})
     (tmp_path / "file").write_text("no folder")

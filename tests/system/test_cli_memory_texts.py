@@ -46,10 +46,19 @@ def test_a_secret_is_warned_of_and_written(store: Path) -> None:
     assert done("memory", "get", "team/a").out == "AKIAABCDEFGHIJKLMNOP\n"
 
 
+def test_every_version_that_is_written_stays_in_the_history(store: Path) -> None:
+    for text in ("one", "two"):
+        done("memory", "set", "team/a", text)
+    done("memory", "delete", "team/a")
+    gone, two, one = done("memory", "history", "team/a", "--json").json
+    assert gone["size"] is None
+    assert done("memory", "get", "team/a", "--at", two["commit"]).out == "two\n"
+    assert done("memory", "get", "team/a", "--at", one["commit"]).out == "one\n"
+
+
 def test_the_history_begins_with_what_is_not_committed(store: Path) -> None:
     done("memory", "set", "team/a", "one")
-    done("store", "sync")
-    done("memory", "set", "team/a", "two")
+    (store / "memory/team/a").write_text("two\n")
     newest, oldest = done("memory", "history", "team/a", "--json").json
     assert (newest["commit"], newest["at"]) == (None, "")
     assert done("memory", "get", "team/a", "--at", oldest["commit"][:8]).out == "one\n"
@@ -120,3 +129,4 @@ def test_a_search_where_there_is_no_memory_says_so(tmp_path: Path, monkeypatch: 
     assert raddle("search", "kelp", "--in", "memory").code == 3
     assert raddle("search", "kelp", "--in", "all", "--store", str(tmp_path / "nothing")).code == 3
     assert raddle("search", "kelp", "--in", "memory", "--cursor", "x").code == 2
+    assert raddle("search", "kelp", "--store", str(tmp_path)).code == 2

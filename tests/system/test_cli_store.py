@@ -191,3 +191,19 @@ def test_help_lists_every_command_of_a_store() -> None:
     for name in ("init", "attach", "resume", "adopt", "status", "log", "sync", "verify", "gc"):
         assert f"  {name} " in answer.out
     assert done("store", "gc", "--help").out.startswith("Usage: raddle store gc")
+
+
+def test_a_sync_says_what_it_did_and_a_look_what_is_damaged(tmp_path: Path, code: Path) -> None:
+    done("store", "init", "loom", "--worktree-repo", ".")
+    asked = raddle("store", "sync")
+    assert (asked.code, "--publish" in asked.err) == (4, True)
+    assert done("store", "sync", "--publish", "--json").json["pushed"]
+    assert done("store", "sync").lines == ["in step, nothing new"]
+    done("memory", "set", "team/plan", "one")
+    plain = done("store", "sync", "--json").json
+    assert (plain["state"], plain["pushed"], plain["pulled"]) == ("in_step", True, [])
+    assert git("show", f"{BRANCH}:memory/team/plan", cwd=tmp_path / "hub.git").endswith("one\n")
+    assert done("store", "verify").lines[-1].endswith("all is well")
+    (code / BRANCH / "project.yaml").write_bytes(b"{[")
+    found = raddle("store", "verify")
+    assert found.code == 5

@@ -157,6 +157,12 @@ def test_what_others_named_can_be_read_and_what_leads_out_cannot(files: StoreFol
             get_memory(files, name)
 
 
+def test_an_accent_may_be_typed_as_a_character_of_its_own(files: StoreFolder) -> None:
+    set_memory(files, a_writer(), "team/cafe\u0301", "text")
+    assert get_memory(files, "team/cafe\u0301").key == "caf\u00e9"
+    assert get_memory(files, "team/caf\u00e9").key == "caf\u00e9"
+
+
 def test_a_link_is_never_written_through(files: StoreFolder, root: Path, tmp_path: Path) -> None:
     lay(root, {"memory/team/a": "x"})
     (tmp_path / "outside").mkdir()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from raddle.model.errors import FormatError, UserError
+from raddle.model.errors import FormatError, RaddleError, UserError
 from raddle.wiring.memory import ProjectMemory
 
 if TYPE_CHECKING:
@@ -34,6 +35,15 @@ def sync_memory(memory: ProjectMemory, *, may_publish: bool = False, may_refill:
     if report.state == "in_step":
         note_sync(memory)
     return report
+
+
+def commit_now(memory: ProjectMemory, paths: Iterable[str]) -> None:
+    """Commit what was just written, so that each version of it stays. Where git will not, the next sync commits it and
+    says what is wrong: a write is a write without git."""
+    from raddle.actions.memory.committing import commit_paths  # noqa: PLC0415
+
+    with contextlib.suppress(RaddleError):
+        commit_paths(memory.files, memory.repository, memory.writer(), paths)
 
 
 def verify_memory(memory: ProjectMemory, *, mends: bool, with_blobs: bool) -> Checked:

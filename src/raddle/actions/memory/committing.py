@@ -69,20 +69,25 @@ def commit_changes(disk: StoreDisk, history: StoreHistory, writer: Writer) -> Co
 
 def commit_paths(
     disk: StoreDisk, history: StoreHistory, writer: Writer, paths: Iterable[str]
-) -> Commit | None:
-    """Commit these files alone, as they are now, without a look at all the others; the newest commit.
+) -> tuple[str, ...]:
+    """Commit these files alone, as they are now, without a look at all the others; those that were not committed.
 
-    For who has just written them: what it costs does not grow with the store. What was never committed as a whole is
-    not begun this way.
+    For who has just written them: what it costs does not grow with the store. A store without a commit is not begun
+    this way.
     """
+    wanted = sorted(set(paths))
     with disk.locked():
-        head = history.head()
-        if head is None:
-            return None
-        changes: dict[str, str | bytes | None] = {path: disk.read(path) for path in sorted(set(paths))}
-        if PROJECT_FILE in changes or not changes:
-            return commit_changes(disk, history, writer).head
-        return history.commit(changes, parent=head.id, message=_message(changes), writer=writer, moves=True)
+        parent, before = history.ids_at_head(wanted)
+        held = {path: disk.read(path) for path in wanted}
+        changes: dict[str, str | bytes | None] = {
+            path: data
+            for path, data in held.items()
+            if before.get(path) != (None if data is None else disk.id_of(data))
+        }
+        if parent is None or not changes:
+            return ()
+        history.commit(changes, parent=parent, message=_message(changes), writer=writer, moves=True)
+        return tuple(changes)
 
 
 def pending_changes(disk: StoreDisk, history: StoreHistory) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ a write keeps. A second one would take a key that no clone on another system can
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Literal, Protocol
 
 from msgspec import Struct
@@ -117,6 +118,20 @@ def place_named(text: str) -> Place:
     return place
 
 
+def existing_place(files: StoreFiles, name: str) -> tuple[Place, bytes | None]:
+    """Where the memory of that name is, and its bytes: by the name as typed, else by its canonical form (macOS types
+    an accent as a character of its own). None: there is none."""
+    place = place_named(name)
+    data = files.read(place.path)
+    canonical = unicodedata.normalize("NFC", name)
+    if data is None and canonical != name:
+        other = place_named(canonical)
+        found = files.read(other.path)
+        if found is not None:
+            return other, found
+    return place, data
+
+
 def line_of(place: Place, data: bytes, memory: MemoryText, modified: int) -> MemoryLine:
     """A memory as a line of a list. `modified`: when its file was last written, in microseconds since 1970."""
     return MemoryLine(
@@ -131,8 +146,7 @@ def line_of(place: Place, data: bytes, memory: MemoryText, modified: int) -> Mem
 
 def get_memory(files: StoreFiles, name: str) -> Memory:
     """The memory of that name; NotFound."""
-    place = place_named(name)
-    data = files.read(place.path)
+    place, data = existing_place(files, name)
     if data is None:
         raise NotFound("memory", name, f"`raddle memory list {place.namespace}` shows what there is")
     return memory_in(place, data)

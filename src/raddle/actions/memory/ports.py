@@ -94,6 +94,9 @@ class Scan(Struct, frozen=True, kw_only=True):
 class StoreDisk(StoreFiles, Protocol):
     """The same for a sync."""
 
+    def id_of(self, data: bytes) -> str:
+        """The id that git has for a content."""
+
     def scan(self) -> Scan:
         """All of it as it is now; contents whose file has not changed are not read again."""
 
@@ -128,6 +131,9 @@ class StoreHistory(Protocol):
 
     def tree(self, commit_id: str) -> dict[str, str]:
         """Path -> id, for every entry of a commit; as `merge_trees` has them."""
+
+    def ids_at_head(self, paths: Iterable[str]) -> tuple[str | None, dict[str, str]]:
+        """The newest commit's id (None: there is none), and path -> id for those of `paths` that it has."""
 
     def contents(self, ids: Iterable[str]) -> dict[str, bytes]:
         """Id -> bytes."""

@@ -203,7 +203,9 @@ class _Look:
         if (handoff.run_id, handoff.from_phase) != (place.run_id, place.phase):
             yield Fault(path=place.path, what="it says that it belongs elsewhere")
         index = self._index(place.run_id)
-        known = index.artifacts.keys() | index.unread.keys() if index is not None else frozenset()
+        if index is None:  # which is damaged, and named for that
+            return
+        known = index.artifacts.keys() | index.unread.keys()
         for artifact_id in dict.fromkeys((*handoff.best_artifacts, *handoff.figures)):
             if artifact_id not in known:
                 yield Fault(

@@ -153,7 +153,7 @@ class StoreFolder:
     def scan(self) -> Scan:
         """All of it as it is now."""
         known = self._cache.load() if self._cache is not None else {}
-        scan, seen = scan_folder(self.root, known, id_of=self._id_of, read=_read, largest=LARGEST_IN_GIT)
+        scan, seen = scan_folder(self.root, known, id_of=self.id_of, read=_read, largest=LARGEST_IN_GIT)
         if self._cache is not None:
             self._cache.save(known, seen)
         return scan
@@ -161,9 +161,16 @@ class StoreFolder:
     def read_many(self, wanted: Mapping[str, str]) -> dict[str, bytes]:
         """Path -> bytes, for the files that still hold what was seen."""
         found = {}
+        inside: dict[str, bool] = {}
         for path, content_id in wanted.items():
-            data = self.read(path)
-            if data is not None and self._id_of(data) == content_id:
+            file, folder = self._file(path), path.rpartition("/")[0]
+            if folder not in inside:  # asked once for a folder: it costs more than to read a file
+                inside[folder] = self._is_inside(file.parent)
+            try:
+                data = _read(file) if inside[folder] else None
+            except OSError as error:
+                raise storage_error(error, file, "read") from error
+            if data is not None and self.id_of(data) == content_id:
                 found[path] = data
         return found
 
@@ -173,7 +180,7 @@ class StoreFolder:
         written: list[DiskStep] = []
         for step in steps:
             data = self.read(step.path)
-            holds = None if data is None else self._id_of(data)
+            holds = None if data is None else self.id_of(data)
             if holds == step.becomes:
                 continue
             if holds != step.expects:
@@ -192,7 +199,8 @@ class StoreFolder:
                     left.append(step)
         return tuple(left)
 
-    def _id_of(self, data: bytes) -> str:
+    def id_of(self, data: bytes) -> str:
+        """The id that git has for a content."""
         return hashlib.new(
             self._hash_name, b"blob %d\0" % len(data) + data, usedforsecurity=False
         ).hexdigest()

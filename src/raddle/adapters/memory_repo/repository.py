@@ -76,6 +76,17 @@ class StoreRepository:
             self._trees[commit_id] = known
         return dict(known)
 
+    def ids_at_head(self, paths: Iterable[str]) -> tuple[str | None, dict[str, str]]:
+        """The newest commit's id, and path -> id for those of `paths` that it has."""
+        ref, wanted = f"refs/heads/{self.branch()}", list(paths)
+        names = "\n".join([ref, *(f"{ref}:{path}" for path in wanted), ""])
+        lines = answer_of(
+            self._root, ["cat-file", "--batch-check"], input=names.encode(errors="surrogateescape")
+        )
+        told = [line.split(b" ") for line in lines.splitlines()]
+        ids = [one[0].decode() if one[-1].isdigit() else None for one in told]
+        return ids[0], {path: found for path, found in zip(wanted, ids[1:], strict=True) if found is not None}
+
     def contents(self, ids: Iterable[str]) -> dict[str, bytes]:
         """Id -> bytes."""
         wanted = list(dict.fromkeys(ids))

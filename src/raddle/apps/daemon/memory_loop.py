@@ -52,7 +52,7 @@ class MemoryLoop:
     def run(self) -> None:
         """Look again and again; what goes wrong with one is told, and tried again."""
         watch = functools.partial(
-            watch_memories, self._config.paths, self._changed, is_over=self._is_over, stop=self._stop
+            watch_memories, self._config.paths, self.changed, is_over=self._is_over, stop=self._stop
         )
         threading.Thread(target=watch, name="memories", daemon=True).start()
         while not self._is_over():
@@ -76,7 +76,8 @@ class MemoryLoop:
                 self._sync(root, agenda)
         self._agendas = {root: agenda for root, agenda in self._agendas.items() if root in roots}
 
-    def _changed(self, root: Path) -> None:
+    def changed(self, root: Path) -> None:
+        """A file of that memory may have been written."""
         agenda = self._agendas.get(root)
         if agenda is not None:
             agenda.changed(self._seconds())

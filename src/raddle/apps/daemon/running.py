@@ -37,7 +37,7 @@ from raddle.wiring.standing import LOOK_SECONDS, Standing, ground_of
 from raddle.wiring.watching import watch_sessions
 
 _JOIN_SECONDS = 0.3
-_FLUSH_SECONDS = 5.0
+_FLUSH_SECONDS = 1.0
 """So long the end waits for what was written to a memory last; what a network is too slow for is pushed next time."""
 _MOST_TOLD = 1000
 _draw = SystemRandom().random

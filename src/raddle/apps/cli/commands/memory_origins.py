@@ -32,13 +32,12 @@ name_argument = click.argument("name", metavar="NAMESPACE/KEY", type=KeptText())
 @with_memory
 def history(memory: ProjectMemory, name: str, limit: int, json: bool) -> None:
     """Print a line for each."""
-    from raddle.actions.memory.memories import place_named  # noqa: PLC0415
+    from raddle.actions.memory.memories import existing_place  # noqa: PLC0415
     from raddle.model.clock import format_time  # noqa: PLC0415
     from raddle.wiring.memory_shelf import committed, versions  # noqa: PLC0415
 
-    place = place_named(name)
+    place, here = existing_place(memory.files, name)
     found = versions(memory, place.path, limit=limit)
-    here = memory.files.read(place.path)
     rows: list[dict[str, Any]] = []
     if here != (committed(memory, place.path) if found else None):
         rows.append({"commit": None, "at": "", "node_id": "", "author": "", "size": _size(here)})

@@ -14,10 +14,11 @@ from raddle.apps.cli.commands.listing import place_of, query_hints, titled
 from raddle.apps.cli.options import AskingCommand, Words, as_json, as_json_lines, limit_option, with_stores
 from raddle.apps.cli.plain_json import encoded
 from raddle.apps.cli.shapes import answered, found
-from raddle.model.errors import NetworkError
+from raddle.model.errors import InvalidInput, NetworkError
 from raddle.wiring import Stores, has_server
 
 if TYPE_CHECKING:
+    from raddle.actions.memory.memory_search import MemoryAnswer
     from raddle.model.threads.search_answer import Hit, SearchAnswer
     from raddle.model.threads.summary import ThreadSummary
 
@@ -53,6 +54,7 @@ _SAID_BY = {
 
     \b
     raddle search '"data race" repo:lantern after:30d'
+    raddle search --in all "data race"
     """,
 )
 @click.argument("query", nargs=-1, required=True, type=Words())
@@ -68,6 +70,14 @@ _SAID_BY = {
     is_flag=True,
     help="Search on the server: what your other devices have, and what others show you.",
 )
+@click.option(
+    "--in",
+    "where",
+    type=click.Choice(("threads", "memory", "all")),
+    default="threads",
+    help="Look into this project's memory (memories, entries, summaries, handoffs) instead, or as well.",
+)
+@click.option("--store", "store_path", metavar="PATH", help="The memory's folder, with --in memory or all.")
 @as_json
 @as_json_lines
 @with_stores
@@ -78,16 +88,70 @@ def search(
     cursor: str,
     as_you_type: bool,
     online: bool,
+    where: str,
+    store_path: str | None,
     json: bool,
     jsonl: bool,
 ) -> None:
     """Print hits grouped by thread."""
     text = " ".join(query)
+    found = None
+    if where == "threads" and store_path is not None:
+        raise InvalidInput(
+            "--store names a memory, and only threads are searched", "add --in memory, or --in all"
+        )
+    if where != "threads":
+        if where == "memory" and (cursor or online):
+            raise InvalidInput("--cursor and --online are for threads", "-n shows more of a memory")
+        found = _in_memory(
+            stores,
+            text,
+            store_path,
+            limit=limit,
+            as_you_type=as_you_type,
+            where=where,
+            json=json,
+            jsonl=jsonl,
+        )
+        if where == "memory":
+            return
     with contextlib.ExitStack() as stack:
         ask = _asker(stores, text, stack, as_you_type=as_you_type, online=online)
         _answer(
-            stores, ask, text, limit=limit, cursor=cursor, as_you_type=as_you_type, json=json, jsonl=jsonl
+            stores,
+            ask,
+            text,
+            limit=limit,
+            cursor=cursor,
+            as_you_type=as_you_type,
+            json=json,
+            jsonl=jsonl,
+            beside=found,
         )
+
+
+def _in_memory(
+    stores: Stores,
+    text: str,
+    store_path: str | None,
+    *,
+    limit: int,
+    as_you_type: bool,
+    where: str,
+    json: bool,
+    jsonl: bool,
+) -> MemoryAnswer | None:
+    """What the memory has, printed but where one document of JSON is to hold threads as well."""
+    from raddle.apps.cli.searching_memory import search_here, tell  # noqa: PLC0415  most ask for threads alone
+
+    is_alone = where == "memory"
+    found = search_here(stores, store_path, text, limit, as_you_type=as_you_type, is_wanted=is_alone)
+    if found is not None and (is_alone or not json):
+        tell(found, stores.clock(), json=json, jsonl=jsonl, is_first=not is_alone)
+        if is_alone:
+            for hint in query_hints(stores, text, has_hits=bool(found.total) or as_you_type):
+                diagnostics.note(hint)
+    return found
 
 
 def _asker(
@@ -125,14 +189,21 @@ def _answer(
     as_you_type: bool,
     json: bool,
     jsonl: bool,
+    beside: MemoryAnswer | None = None,
 ) -> None:
+    """`beside`: what the memory has of it, which one document of JSON holds as well."""
     if jsonl:
         _stream(stores, ask, text, limit, cursor)
         return
     answer = ask(limit=limit, cursor=cursor)
     hints = query_hints(stores, text, has_hits=bool(answer.total_threads) or as_you_type)
     if json:
-        output.json(answered(answer, hints, _states(stores, answer)))
+        told = answered(answer, hints, _states(stores, answer))
+        if beside is not None:
+            from raddle.apps.cli.memory_found import shape_of_answer  # noqa: PLC0415
+
+            told["memory"] = shape_of_answer(beside)
+        output.json(told)
     else:
         output.page(_hits(stores, answer))
         scope = _scope(answer)

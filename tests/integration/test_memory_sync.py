@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from raddle.actions.memory.committing import commit_changes
 from raddle.actions.memory.syncing import SyncReport, sync
 from raddle.adapters.memory_repo import folder as folder_module
+from raddle.adapters.memory_repo import repository
 from raddle.model.errors import BrokenFormat, ConflictError, Forbidden, NewerFormat
 from raddle.model.memory.merge import conflicts_in
 from raddle.model.memory.project import Project, encode_project
@@ -418,3 +420,20 @@ def test_a_remote_at_a_relative_path_is_the_code_s_also_from_a_worktree(tmp_path
     clone.begin()
     assert clone.sync().is_pushed
     assert "notes" in git("branch", "--list", cwd=hub)
+
+
+
+@pytest.mark.parametrize("is_wanted", [True, False])
+def test_git_packs_what_has_gathered_unless_the_person_switched_it_off(
+    ada: Clone, monkeypatch: pytest.MonkeyPatch, is_wanted: bool
+) -> None:
+    monkeypatch.setattr(repository, "UPKEEP_AT", 1)
+    if not is_wanted:
+        git("config", "gc.auto", "0", cwd=ada.root)
+    for number in range(8):
+        ada.files.add({f"memory/many/{number}-{part}": f"{number} {part}\n".encode() for part in range(90)})
+        commit_changes(ada.files, ada.repository, ada.writer)
+    ada.open("ada")
+    ada.repository.maintain()
+    loose = int(git("count-objects", cwd=ada.root).split()[0])
+    assert (loose == 0) == is_wanted

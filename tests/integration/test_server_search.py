@@ -285,7 +285,7 @@ def test_what_was_not_looked_into_is_said_and_found_on_the_next_pages(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(walking, "MOST_LOOKED_INTO", 3)
-    monkeypatch.setattr(walking, "THREADS_A_STEP", 2)
+    monkeypatch.setattr(walking, "LOOKED_INTO_A_STEP", 2)
     ada = a_person(connection)
     for at in range(9):
         put(connection, ada, ThreadSummary(id=f"{ONE[:-1]}{at}"), [said("alpha beta", at)])
@@ -301,6 +301,30 @@ def test_what_was_not_looked_into_is_said_and_found_on_the_next_pages(
         cursor = answer.cursor
     assert "".join(sorted(told)) == "012345678"
     assert totals == [3, 3, 3]
+
+
+@pytest.mark.parametrize("written", [range(2), range(4, 12), range(12)], ids=["long ago", "lately", "always"])
+def test_a_common_word_is_counted_wherever_its_threads_stand(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch, written: range
+) -> None:
+    monkeypatch.setattr(walking, "FEW_THREADS", 1)
+    monkeypatch.setattr(walking, "NEWEST_COUNTED", 2)
+    ada = a_person(connection)
+    for at in range(12):
+        summary = ThreadSummary(id=f"{ONE[:-2]}{at:02d}", last_activity_at=f"2026-11-{at + 1:02d}T00:00:00Z")
+        for part in range(5):
+            text = "needle" if at in written else "hay"
+            put(connection, ada, summary, [said(f"{text} {part}", 10 * at + part)])
+    told: list[int] = []
+    cursor = ""
+    while not told or cursor:
+        answer = answers.search(connection, reader_of(ada), "needle", now=NOW, cursor=cursor)
+        assert answer.scope.is_complete
+        assert answer.total_threads == len(written)
+        assert [hit.matches for hit in answer.hits] == [5] * len(answer.hits)
+        told += [int(hit.thread.id[-2:]) for hit in answer.hits]
+        cursor = answer.cursor
+    assert told == sorted(written, reverse=True)
 
 
 def test_a_heavier_field_comes_first(connection: Connection) -> None:

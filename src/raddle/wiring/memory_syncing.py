@@ -37,6 +37,14 @@ def sync_memory(memory: ProjectMemory, *, may_publish: bool = False, may_refill:
     return report
 
 
+def sync_and_keep(memory: ProjectMemory) -> SyncReport:
+    """A sync as the daemon does it: asking nobody, and with git's upkeep after one that brought something."""
+    report = sync_memory(memory)
+    if report.committed or report.pulled:
+        memory.repository.maintain()
+    return report
+
+
 def commit_now(memory: ProjectMemory, paths: Iterable[str]) -> None:
     """Commit what was just written, so that each version of it stays. Where git will not, the next sync commits it and
     says what is wrong: a write is a write without git."""

@@ -32,10 +32,12 @@ _WORDS: dict[Kind, tuple[str, str]] = {
 
 
 class Committed(Struct, frozen=True, kw_only=True):
-    """`head`: the newest commit now; None where there was nothing to commit, ever. `changed`: paths that this commit
-    changed. `restored`: files that were gone and are back. `blocked`: path -> why it is not taken in."""
+    """`head`: the newest commit now; None where there was nothing to commit, ever. `project`: the id of its project
+    file. `changed`: paths that this commit changed. `restored`: files that were gone and are back. `blocked`: path ->
+    why it is not taken in."""
 
     head: Commit | None
+    project: str | None = None
     changed: tuple[str, ...] = ()
     restored: tuple[str, ...] = ()
     blocked: dict[str, str] = {}
@@ -49,18 +51,24 @@ def commit_changes(disk: StoreDisk, history: StoreHistory, writer: Writer) -> Co
         before = history.tree(head.id) if head is not None else {}
         hidden = withheld(before)
         lost = _lost(scan, before, hidden)
-        changes = _changes(disk, before, {**hidden, **scan.files, **lost})
+        after = {**hidden, **scan.files, **lost}
+        changes = _changes(disk, before, after)
+        tree = dict(before)
+        for path, content in changes.items():
+            if content is None:
+                del tree[path]
+            else:
+                tree[path] = after[path]
         if changes:
+            parent = None if head is None else head.id
             head = history.commit(
-                changes,
-                parent=None if head is None else head.id,
-                message=_message(changes),
-                writer=writer,
-                moves=True,
+                changes, parent=parent, message=_message(changes), writer=writer, moves=True
             )
+            history.learn_tree(head.id, tree)
         restored = restore(disk, history, lost)
     return Committed(
         head=head,
+        project=tree.get(PROJECT_FILE),
         changed=tuple(sorted(changes)),
         restored=restored,
         blocked=dict(sorted(scan.blocked.items())),

@@ -116,11 +116,13 @@ class CommittedMeanwhile(ConflictError):
 
 
 class Commit(Struct, frozen=True, kw_only=True):
-    """`at`: when it was committed, in microseconds since 1970. `node_id`: the node that made it."""
+    """`at`: when it was committed, in microseconds since 1970. `node_id`: the node that made it. `parent`: the commit
+    that it rests on; empty where it rests on none."""
 
     id: str
     at: int
     node_id: str
+    parent: str = ""
 
 
 class StoreHistory(Protocol):
@@ -131,6 +133,9 @@ class StoreHistory(Protocol):
 
     def tree(self, commit_id: str) -> dict[str, str]:
         """Path -> id, for every entry of a commit; as `merge_trees` has them."""
+
+    def learn_tree(self, commit_id: str, tree: Mapping[str, str]) -> None:
+        """Take it that a commit, which was just made of it, has this tree: it need not be read."""
 
     def ids_at_head(self, paths: Iterable[str]) -> tuple[str | None, dict[str, str]]:
         """The newest commit's id (None: there is none), and path -> id for those of `paths` that it has."""
@@ -175,8 +180,11 @@ class StoreRemote(Protocol):
     def known(self) -> str | None:
         """The commit that the remote's branch was at when it was last asked; None: never asked, or it had none."""
 
-    def fetch(self) -> Commit | None:
-        """Ask the remote; the commit its branch is at now, which is here then. None: it has no such branch."""
+    def fetch(self, known: str | None) -> Commit | None:
+        """Ask the remote; the commit its branch is at now, which is here then. None: it has no such branch.
+
+        `known`: what `known` answered just before.
+        """
 
     def push(self, commit_id: str) -> bool:
         """Have the remote's branch at a commit; False where it moved meanwhile, and nothing was changed there."""

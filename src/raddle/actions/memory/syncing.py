@@ -107,6 +107,10 @@ class _Run:
         self._blocked: dict[str, str] = {}
         self._notes: set[Note] = set()
         self._rescue = ""
+        self._head: Commit | None = None
+        self._project: str | None = None
+        """The id of the project file in the newest commit."""
+        self._says_no: dict[str, bool] = {}
 
     def commit(self) -> Committed:
         """What was written here since the last commit."""
@@ -114,27 +118,30 @@ class _Run:
         self._committed.update(done.changed)
         self._restored.update(done.restored)
         self._blocked = done.blocked
+        self._head, self._project = done.head, done.project
         return done
 
     def stays_here(self) -> bool:
         """Does the project say so, in the folder or in the last commit?"""
-        head = self._history.head()
-        committed = self._history.tree(head.id).get(PROJECT_FILE) if head is not None else None
-        texts = [
-            self._disk.read(PROJECT_FILE),
-            *self._history.contents([committed] if committed else []).values(),
-        ]
-        return any(_says_no(text) for text in texts if text is not None)
+        here = self._disk.read(PROJECT_FILE)
+        return (here is not None and _says_no(here)) or self._is_kept_by(self._project)
+
+    def _is_kept_by(self, project: str | None) -> bool:
+        if project is None:
+            return False
+        if project not in self._says_no:
+            self._says_no[project] = _says_no(self._history.contents([project])[project])
+        return self._says_no[project]
 
     def meet(self, pause: Callable[[float], None], *, may_refill: bool) -> SyncReport:
         """Ask, merge, push, until nobody came in between."""
         for attempt in range(MOST_TRIES):
             known = self._remote.known()
-            theirs = self._remote.fetch()
+            theirs = self._remote.fetch(known)
             if theirs is None and known is not None and not may_refill:
                 return self.report("emptied")
             try:
-                head = self._take_in(theirs, known) if theirs is not None else self._history.head()
+                head = self._take_in(theirs, known) if theirs is not None else self._head
             except CommittedMeanwhile:
                 continue
             if head is None or (theirs is not None and head.id == theirs.id):
@@ -151,7 +158,7 @@ class _Run:
         """Merge the remote's commit with ours and bring the folder to it; the branch's newest commit after that."""
         with self._disk.locked():
             mine = self.commit().head
-            base = self._history.base_of(mine.id, theirs.id) if mine is not None else None
+            base = self._base(mine, theirs) if mine is not None else None
             if mine is not None and self._was_forced(theirs, known):
                 self._rescue = self._remote.keep_for_rescue(mine.id)
             if mine is not None and base == theirs.id:
@@ -165,7 +172,13 @@ class _Run:
                 becomes = self._history.tree(new.id)
             self._write(held, becomes, theirs)
             self._history.move(new.id, expects=None if mine is None else mine.id)
+            self._head, self._project = new, becomes.get(PROJECT_FILE)
             return new
+
+    def _base(self, mine: Commit, theirs: Commit) -> str | None:
+        if theirs.id in (mine.id, mine.parent):
+            return theirs.id
+        return self._history.base_of(mine.id, theirs.id)
 
     def _was_forced(self, theirs: Commit, known: str | None) -> bool:
         """Is what the remote had no longer below what it has?"""
@@ -194,10 +207,7 @@ class _Run:
 
     def _check(self, tree: Mapping[str, str]) -> None:
         """NewerFormat where what comes is from the future: nothing of it is written."""
-        project = tree.get(PROJECT_FILE)
-        if project is not None:
-            for data in self._history.contents([project]).values():
-                _says_no(data)
+        self._is_kept_by(tree.get(PROJECT_FILE))
 
     def _write(self, held: Mapping[str, str], becomes: Mapping[str, str], theirs: Commit) -> None:
         """Bring the folder from what was committed to what is merged; what somebody wrote meanwhile stays."""

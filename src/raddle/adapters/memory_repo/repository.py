@@ -29,11 +29,14 @@ NODE_TRAILER = "Raddle-Node"
 UNKNOWN_NODE = "unknown"
 RESCUE = "refs/raddle/rescue"
 
+UPKEEP_AT = 2_000
+"""Objects that lie about singly, as git guesses their number; then they are packed."""
 _INCOMING = "refs/raddle/incoming"
-_FORMAT = f"%H%x00%ct%x00%(trailers:key={NODE_TRAILER},valueonly,separator=%x2C)"
+_FORMAT = f"%H%x00%P%x00%ct%x00%(trailers:key={NODE_TRAILER},valueonly,separator=%x2C)"
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z", re.ASCII)
-_SETTINGS = r"^(remote\..*\.(url|pushurl)|branch\..*\.remote|user\.(name|email)|core\.sshcommand)$"
-_TREES_KEPT = 4
+_SETTINGS = r"^(remote\..*\.(url|pushurl)|branch\..*\.remote|user\.(name|email)|gc\.auto|core\.sshcommand)$"
+_UPKEEP_SECONDS = 600.0
+_TREES_KEPT, _COMMITS_KEPT = 4, 16
 _PASSWORD = re.compile(r"(://[^/@\s:]*):[^/@\s]*@")
 
 
@@ -46,6 +49,8 @@ class StoreRepository:
         self._branch = ""
         self._settings: dict[str, str] = {}
         self._trees: dict[str, dict[str, str]] = {}
+        self._commits: dict[str, Commit] = {}
+        """Those that were made or read here: what a commit says never changes."""
 
     def branch(self) -> str:
         """The store's branch, without `refs/heads/`. BrokenFormat where it is on none (a rebase was left half done)."""
@@ -71,10 +76,14 @@ class StoreRepository:
         known = self._trees.get(commit_id)
         if known is None:
             known = _tree(answer_of(self._root, ["ls-tree", "-r", "-z", "--full-tree", commit_id]))
-            while len(self._trees) >= _TREES_KEPT:
-                del self._trees[next(iter(self._trees))]
-            self._trees[commit_id] = known
+            self.learn_tree(commit_id, known)
         return dict(known)
+
+    def learn_tree(self, commit_id: str, tree: Mapping[str, str]) -> None:
+        """Take it that a commit has this tree."""
+        while len(self._trees) >= _TREES_KEPT:
+            del self._trees[next(iter(self._trees))]
+        self._trees[commit_id] = dict(tree)
 
     def ids_at_head(self, paths: Iterable[str]) -> tuple[str | None, dict[str, str]]:
         """The newest commit's id, and path -> id for those of `paths` that it has."""
@@ -117,7 +126,9 @@ class StoreRepository:
             message=f"{message}\n\n{NODE_TRAILER}: {writer.node_id}\n",
         )
         force = [] if moves else ["--force"]
-        arguments = ["fast-import", "--quiet", "--done", "--date-format=raw", *force]
+        # What is new is packed quickly; git's own maintenance packs it well.
+        arguments = ["-c", "pack.compression=1", "fast-import", "--quiet", "--done", "--depth=0"]
+        arguments += ["--date-format=raw", *force]
         answer = run_store_git(self._root, arguments, input=stream)
         if answer.code != 0:
             if moves and self._at(ref) != parent:
@@ -125,7 +136,10 @@ class StoreRepository:
             raise git_failed(self._root, "fast-import", answer)
         if moves:
             self._tidy_index()
-        return Commit(id=answer.stdout.decode().strip(), at=at * 1_000_000, node_id=writer.node_id)
+        commit_id = answer.stdout.decode().strip()
+        return self._noted(
+            Commit(id=commit_id, at=at * 1_000_000, node_id=writer.node_id, parent=parent or "")
+        )
 
     def move(self, to: str, *, expects: str | None) -> None:
         """Have the branch at the commit `to`, and the index read from it."""
@@ -174,7 +188,7 @@ class StoreRepository:
         """The commit that the remote's branch was at when it was last asked."""
         return self._at(self._tracking())
 
-    def fetch(self) -> Commit | None:
+    def fetch(self, known: str | None) -> Commit | None:
         """Ask the remote; one connection where it has nothing new, two where it has."""
         remote, ref = self._address(), f"refs/heads/{self.branch()}"
         answer = self._over_network(["ls-remote", "--quiet", remote, ref])
@@ -186,14 +200,14 @@ class StoreRepository:
         if not found:
             return None
         tracking = self._tracking()
-        if self._at(tracking) != found.decode():
+        if known != found.decode():
             wanted = f"+{ref}:{tracking}"
             answer = self._over_network(
                 ["fetch", "--quiet", "--no-tags", "--no-filter", "--no-write-fetch-head", remote, wanted]
             )
             if answer.code != 0:
                 raise unreachable(answer)
-        return self._commit(tracking)
+        return self._commits.get(found.decode()) or self._commit(tracking)
 
     def push(self, commit_id: str) -> bool:
         """Have the remote's branch at a commit; False where it moved meanwhile."""
@@ -221,6 +235,13 @@ class StoreRepository:
         answer_of(self._root, ["update-ref", ref, commit_id])
         return ref
 
+    def maintain(self) -> None:
+        """Have git pack what has gathered, where it finds it worth it. Not where the store is a branch of the code's
+        repository, which the person's own git looks after, nor where they switched it off."""
+        if (self._root / ".git").is_dir() and self._git_settings().get("gc.auto") != "0":
+            upkeep = ["-c", f"gc.auto={UPKEEP_AT}", "-c", "gc.autoDetach=false", "gc", "--auto", "--quiet"]
+            run_store_git(self._root, upkeep, timeout=_UPKEEP_SECONDS)
+
     def forget_settings(self) -> None:
         """Read git's settings anew when they are next asked for: somebody may have set a remote meanwhile."""
         self._settings = {}
@@ -234,10 +255,21 @@ class StoreRepository:
             if self._at(ref) is None:
                 return None
             raise git_failed(self._root, "log", answer)
-        commit_id, seconds, node = answer.stdout.decode(errors="replace").strip("\n").split("\0")
-        return Commit(
-            id=commit_id, at=int(seconds) * 1_000_000, node_id=node if _NODE.match(node) else UNKNOWN_NODE
+        commit_id, parents, seconds, node = answer.stdout.decode(errors="replace").strip("\n").split("\0")
+        return self._noted(
+            Commit(
+                id=commit_id,
+                at=int(seconds) * 1_000_000,
+                node_id=node if _NODE.match(node) else UNKNOWN_NODE,
+                parent=parents.partition(" ")[0],
+            )
         )
+
+    def _noted(self, commit: Commit) -> Commit:
+        while len(self._commits) >= _COMMITS_KEPT:
+            del self._commits[next(iter(self._commits))]
+        self._commits[commit.id] = commit
+        return commit
 
     def _at(self, ref: str) -> str | None:
         answer = run_store_git(self._root, ["rev-parse", "--quiet", "--verify", f"{ref}^{{commit}}"])

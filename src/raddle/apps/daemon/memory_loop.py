@@ -19,7 +19,7 @@ from raddle.model.errors import NetworkError
 from raddle.wiring import Stores
 from raddle.wiring.memory import ProjectMemory
 from raddle.wiring.memory_places import known_stores
-from raddle.wiring.memory_syncing import sync_memory
+from raddle.wiring.memory_syncing import sync_and_keep
 from raddle.wiring.memory_watching import watch_memories
 
 _LOOK_SECONDS = 1.0
@@ -97,7 +97,7 @@ class MemoryLoop:
     def _synced(self, root: Path) -> SyncReport:
         """What the sync came to; NetworkError where it did not come to the remote."""
         with Stores(self._config) as stores:
-            report = sync_memory(ProjectMemory(stores, root))
+            report = sync_and_keep(ProjectMemory(stores, root))
         if report.state in ("offline", "pending") and not self._config.is_offline:
             raise NetworkError(report.why, "it is tried again")
         return report

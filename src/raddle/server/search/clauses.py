@@ -6,10 +6,10 @@ that their headers have; each group asks the texts for the rest. A thread in no 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from raddle.model.threads.query import Term
+from raddle.model.threads.query import Filter, FlagFilter, NameFilter, Query, Term, is_of_thread
 from raddle.server.search.asking import EVERY_ROW, Ask, Vocabulary, both, either, of_term
 
 MANY_GROUPS = 8
@@ -59,11 +59,6 @@ class Clause(NamedTuple):
     def is_narrow(self) -> bool:
         """Does the index of words leave out anything to speak of?"""
         return any(ask.words for ask in self.asks)
-
-    @property
-    def is_of_beginnings(self) -> bool:
-        """Is it asked for what words begin with? The index then reads the lists of all of them, each time."""
-        return ":*" in self.query
 
     @property
     def words_of_texts(self) -> str:
@@ -123,3 +118,20 @@ def clause_of(terms: Mapping[Term, Ask], unwanted: Sequence[Ask], facts: Sequenc
 def asks_of(terms: Sequence[Term], vocabulary: Vocabulary) -> dict[Term, Ask]:
     """What each term asks of the texts."""
     return {term: of_term(term, vocabulary) for term in terms}
+
+
+def contradicts_itself(query: Query) -> bool:
+    """Is it asked for turns that were taken back, and for others alone?"""
+    return len({one.is_negative for one in query.filters if is_removal(one)}) == 2
+
+
+def is_removal(one: Filter) -> bool:
+    """Is it about turns that were taken back?"""
+    return isinstance(one, FlagFilter) and one.flag == "removed"
+
+
+def facts_in(filters: Iterable[Filter]) -> Iterator[NameFilter | FlagFilter]:
+    """The filters on messages that are not about time or removal."""
+    for one in filters:
+        if isinstance(one, NameFilter | FlagFilter) and not is_of_thread(one) and not is_removal(one):
+            yield one

@@ -88,6 +88,7 @@ class ServerIndex:
             space = _one(connection, "number_space", space_id=known.space_id)
         is_whole = known.was_space != space or known.was_format != streams.FORMAT
         takes_words = any(message.is_purged for message in messages)
+        _run(connection, "read_by_index")
         _run(connection, "own_terms" if takes_words else "share_terms", lock=_TERMS_LOCK, space=space)
         if is_whole:
             _run(connection, "erase_rows", thread=number)
@@ -104,6 +105,7 @@ class ServerIndex:
         if known.has_removed or known.had_removed:
             _mark_shown(connection, number, known)
         _merge_blocks(connection, number)
+        _run(connection, "empty_lists")
 
     def put_header(self, connection: Connection, number: int, summary: ThreadSummary) -> bool:
         """What lists and access ask of a thread, and the names in its header; was it not in, or in another format?
@@ -135,6 +137,7 @@ class ServerIndex:
         if found is None or (space := _Known(*found).was_space) is None:
             return
         known = _Known(*found)
+        _run(connection, "read_by_index")
         _run(connection, "share_terms", lock=_TERMS_LOCK, space=space)
         _erase_messages(connection, number, messages)
         tokens = _put_messages(connection, number, space, messages)
@@ -143,12 +146,14 @@ class ServerIndex:
         if known.has_removed or known.had_removed:
             _mark_shown(connection, number, known)
         _merge_blocks(connection, number)
+        _run(connection, "empty_lists")
 
     def erase(self, connection: Connection, number: int) -> None:
         """Leave no word of a thread, nor of the vocabulary what no other thread has."""
         found = connection.execute(SQL["thread"], {"thread": number}).fetchone()
         if found is None or (space := _Known(*found).was_space) is None:
             return
+        _run(connection, "read_by_index")
         _run(connection, "own_terms", lock=_TERMS_LOCK, space=space)
         gone = _tokens_in(_run(connection, "erase_rows", thread=number))
         gone |= _tokens_in(_run(connection, "erase_header", thread=number))
@@ -176,7 +181,9 @@ def rows_of(messages: Iterable[Message], thread: int, space: int) -> tuple[list[
     made: list[Row] = []
     tokens: set[str] = set()
     for message in messages:
-        full, open_to_others = fields_of(message), fields_of(as_others_see(message))
+        seen = as_others_see(message)
+        full = fields_of(message)
+        open_to_others = full if seen == message else fields_of(seen)
         forms = [(EVERYBODY, full)]
         if full != open_to_others:
             forms = [(OWNER, full), (OTHERS, open_to_others)]

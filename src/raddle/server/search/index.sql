@@ -104,6 +104,17 @@ WHERE x.thread = %(thread)s AND r.number = x.number
   AND r.is_shown <> m.is_shown
 RETURNING r.number, r.is_shown, x.block, r.place %% 4 = 0 AND r.part_of IS NULL
 
+-- name: read_by_index
+-- For this transaction. Both indexes ask for words by a function, whose plan would else be to read the whole table for
+-- each message as long as statistics say that it is short, which they do all through a first sync.
+SELECT set_config('enable_seqscan', 'off', true)
+
+-- name: empty_lists
+-- What was written lies in a list beside each index, which every search reads; put it where it belongs, all at once.
+SELECT gin_clean_pending_list(c.oid) FROM pg_class AS c
+WHERE c.oid IN (to_regclass('public.search_rows_words'), to_regclass('public.search_blocks_words'))
+  AND pg_has_role(c.relowner, 'USAGE')
+
 -- name: share_terms
 SELECT pg_advisory_xact_lock_shared(%(lock)s, %(space)s)
 

@@ -5,7 +5,8 @@ The plain meaning of it is `query_match.hits` on what the reader may see; the pr
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
+from itertools import islice
 
 from raddle.model.threads.query import (
     Filter,
@@ -33,11 +34,16 @@ from raddle.server.search.clauses import (
     Clause,
     asks_of,
     clause_of,
+    contradicts_itself,
+    facts_in,
     grouped,
+    is_removal,
     pruned,
 )
-from raddle.server.search.reading import Bounds, Tables, Threads
+from raddle.server.search.reading import Bounds, First, Tables, Threads
 from raddle.server.search.walking import Place, Rows, Walked, Walker
+
+_BESIDE = 24
 
 
 class Lookup:
@@ -75,10 +81,11 @@ class Lookup:
         """Of the threads that headers or filters told."""
         self._listed: Rows = {}
         """All hits of those threads of which they are known."""
+        self._saying: Rows = {}
         self._split: Rows = {}
         """Hits in several parts."""
         self._bounds = _bounds_of(query)
-        self._has_messages = bool(tables.spaces) and not _contradicts_itself(query)
+        self._has_messages = bool(tables.spaces) and not contradicts_itself(query)
         self.allowed: Threads | None = self._allowed(among) if tables.spaces else {}
         """Threads that the filters on threads leave; None: all."""
         self._named_activity.update(self.allowed or {})
@@ -101,9 +108,14 @@ class Lookup:
         return self._bounds.is_removed
 
     @property
+    def is_of_beginnings(self) -> bool:
+        """Is it asked for what words begin with? The index then reads the lists of all of them, each time."""
+        return any(":*" in ask.words for ask in asks_of(self.terms, self.vocabulary).values())
+
+    @property
     def threads_looked_at(self) -> int:
         """How many threads the filters left to look at."""
-        return self.tables.count() if self.allowed is None else len(self.allowed)
+        return self.tables.count if self.allowed is None else len(self.allowed)
 
     def newest_first(self) -> list[int]:
         """The found threads down to the horizon by their last activity, newest first."""
@@ -111,17 +123,13 @@ class Lookup:
         horizon = self.horizon
         return [place[1] for place in ordered if horizon is None or place >= horizon]
 
-    def any_term(self) -> str:
-        """The tsquery for rows that have any of the words asked for; empty where the index cannot say."""
-        words = [ask.words for ask in asks_of(self.terms, self.vocabulary).values() if ask.words]
-        return either(words) if words else ""
-
     def is_listed(self, thread: int) -> bool:
         """Are its hits known without asking?"""
         return thread in self._listed
 
-    def rows_of(self, threads: Collection[int]) -> Rows:
-        """The rows of hits in these found threads."""
+    def rows_of(self, threads: Collection[int], beside: Collection[int] = ()) -> Rows:
+        """The rows of hits in these found threads. `beside`: threads of which, where it costs no question, is noted
+        what `saying` tells."""
         by_clause: dict[Clause, list[int]] = {}
         for thread in threads:
             if thread not in self._listed:
@@ -129,9 +137,37 @@ class Lookup:
         for clause, some in by_clause.items():
             self._listed.update((thread, []) for thread in some)
             if clause.is_plain:  # else those in parts are all that was found
-                for row in self.tables.rows_in(clause.query, self._bounds, some):
-                    self._listed[row.thread].append(row)
+                also = set(self._said_by_header(beside)) if self._is_any_term(clause) else set()
+                self._saying.update((thread, []) for thread in also)
+                for row in self.tables.rows_in(clause.query, self._bounds, [*some, *also]):
+                    (self._saying if row.thread in also else self._listed)[row.thread].append(row)
         return {thread: [*self._split.get(thread, ()), *self._listed[thread]] for thread in threads}
+
+    def whole(self, threads: Collection[int]) -> dict[int, First]:
+        """Those of the threads whose every message is a hit, as is known without asking for their rows."""
+        if self._bounds.matter or self.tables.has_parts:
+            return {}
+        some = [thread for thread in threads if self.found[thread].is_everything]
+        return self.tables.first_rows(some, is_removed=self.is_of_removed)
+
+    def saying(self, threads: Collection[int]) -> Rows:
+        """The rows of these threads, whose headers have all that was asked for, that say any of it too."""
+        unknown = [thread for thread in threads if thread not in self._saying]
+        words = [ask.words for ask in asks_of(self.terms, self.vocabulary).values() if ask.words]
+        if unknown and words:
+            self._saying.update((thread, []) for thread in unknown)
+            for row in self.tables.rows_in(either(words), Bounds(is_removed=self.is_of_removed), unknown):
+                self._saying[row.thread].append(row)
+        return {thread: self._saying.get(thread, []) for thread in threads}
+
+    def _said_by_header(self, threads: Iterable[int]) -> list[int]:
+        """The first of these threads whose headers have all that was asked for: those that a page shows."""
+        unknown = (each for each in threads if not self.found[each].said and each not in self._saying)
+        return list(islice(unknown, _BESIDE))
+
+    def _is_any_term(self, clause: Clause) -> bool:
+        """Does it find just what says any of the words asked for?"""
+        return clause.is_of_any and len(self.terms) == 1 and not self._bounds.matter
 
     def _find(self) -> None:
         asked = fragments_in(self.query.terms)
@@ -139,7 +175,7 @@ class Lookup:
         asks = asks_of(self.terms, self.vocabulary)
         unwanted = [term for term in self.query.terms if term.is_negative]
         never = list(asks_of(unwanted, self.vocabulary).values())
-        facts = [of_fact(one) for one in _facts(self.query.filters) if not one.is_negative]
+        facts = [of_fact(one) for one in facts_in(self.query.filters) if not one.is_negative]
         covering = [self._headers_with(term) for term in self.terms]
         forbidden = frozenset[int]().union(*(self._headers_with(term) for term in unwanted))
         dropped = self._dropped() | forbidden
@@ -218,7 +254,8 @@ class Lookup:
             places = [place for place in newest if place[1] not in never]
             if walked := self._walker.densely(clause, bounds, places, is_part=is_part):
                 return self._noted(walked, bounds, is_all=self._after is None)
-        if is_of_any and wanted is None and len(never) <= walking.FEW_THREADS and not self.tables.has_parts:
+        is_counted = len(never) <= walking.FEW_LEFT_OUT and not self.tables.has_parts
+        if is_of_any and wanted is None and is_counted:
             return self._counted(clause, never)
         threads = self._with_words(clause, bounds)
         if is_of_any:
@@ -232,11 +269,14 @@ class Lookup:
 
     def _counted(self, clause: Clause, never: frozenset[int]) -> Threads:
         """The newest threads with any of some words; how many others there are is known all the same."""
-        most = walking.FEW_THREADS
-        count, found = self.tables.newest_in_blocks(clause.query, self._after, never, most)
+        most = walking.NEWEST_COUNTED
+        few = walking.FEW_THREADS - len(never)
+        count, found, left_out = self.tables.newest_in_blocks(
+            clause.query, self._after, never, few=few, most=most
+        )
         self._untold += count - len(found)
-        self._with_a_row = found
-        if count + len(never) <= most:
+        self._with_a_row = found | left_out
+        if count <= few:
             self._list(self._walker.rows_of_few(clause, Bounds()), found)
         elif len(found) == most:
             last = next(reversed(found))
@@ -340,7 +380,7 @@ class Lookup:
             if isinstance(one, TimeFilter) and one.is_negative:
                 start, end = bounds_of([one])
                 dropped |= set(self.tables.within(bounds._replace(start=start, end=end), None))
-        for fact in _facts(self.query.filters):
+        for fact in facts_in(self.query.filters):
             if fact.is_negative:
                 clause = Clause((of_fact(fact),))
                 dropped |= set(self._matching(clause, bounds, None, frozenset(dropped)))
@@ -351,19 +391,4 @@ def _bounds_of(query: Query) -> Bounds:
     start, end = bounds_of(
         one for one in query.filters if isinstance(one, TimeFilter) and not one.is_negative
     )
-    return Bounds(start, end, any(_is_removal(one) and not one.is_negative for one in query.filters))
-
-
-def _contradicts_itself(query: Query) -> bool:
-    return len({one.is_negative for one in query.filters if _is_removal(one)}) == 2
-
-
-def _is_removal(one: Filter) -> bool:
-    return isinstance(one, FlagFilter) and one.flag == "removed"
-
-
-def _facts(filters: Iterable[Filter]) -> Iterator[NameFilter | FlagFilter]:
-    """The filters on messages that are not about time or removal."""
-    for one in filters:
-        if isinstance(one, NameFilter | FlagFilter) and not is_of_thread(one) and not _is_removal(one):
-            yield one
+    return Bounds(start, end, any(is_removal(one) and not one.is_negative for one in query.filters))

@@ -6,12 +6,13 @@ last activity. The order is stable: the next page starts after the last hit of t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from raddle.model.threads.query import Term
 from raddle.model.threads.search_answer import Hit
 from raddle.model.threads.search_fields import (
     ASSISTANT,
+    FIELDS,
     OUTPUT,
     THINKING,
     USER,
@@ -23,15 +24,20 @@ from raddle.model.threads.search_snippet import shown_of
 from raddle.model.threads.summary import ThreadSummary
 from raddle.server.search.asking import SIGNS, says
 from raddle.server.search.lookup import Lookup
-from raddle.server.search.reading import Bounds, Row
+from raddle.server.search.reading import First, Row
 from raddle.server.search.walking import Rows
 
 SCORED = 1_000
 """So many hits, of the newest threads, are ranked,"""
-MOST_ASKED = 64
+MOST_ASKED = 80
 """and no more threads than these whose hits have to be asked for."""
-_THREADS_AT_ONCE = 32
+MOST_ASKED_OF_BEGINNINGS = 48
+"""The same where it is asked for what words begin with."""
+_THREADS_AT_ONCE = MOST_ASKED
 _KNOWN_AT_ONCE = 256
+_SAFE = tuple(map(lightest_of, range(1 << len(FIELDS))))
+_AT_BEST = tuple(heaviest_of(f) if is_mixed(f) else lightest_of(f) for f in range(1 << len(FIELDS)))
+"""The level of a message, by its fields: what is safe to say, and what it may be."""
 
 
 class Ranking:
@@ -62,41 +68,55 @@ class Ranking:
         return page[:limit], len(page) > limit
 
     def _ranked(self) -> Iterable[Place]:
-        scored, at, asked_for, size = 0, 0, 0, max(_THREADS_AT_ONCE // 2, 1)
-        while at < len(self._newest) and scored < SCORED and asked_for < MOST_ASKED:
-            is_known = self._lookup.is_listed(self._newest[at])
-            some = self._newest[at : at + (_KNOWN_AT_ONCE if is_known else size)]
+        scored, at = 0, 0
+        most = MOST_ASKED_OF_BEGINNINGS if self._lookup.is_of_beginnings else MOST_ASKED
+        while at < len(self._newest) and scored < SCORED and most > 0:
+            some, asking = self._step(at, min(most, _THREADS_AT_ONCE))
+            most -= asking
             asked = [thread for thread in some if self._lookup.found[thread].said]
-            for thread in asked:
-                if not self._lookup.is_listed(thread):
-                    asked_for += 2 if self._lookup.found[thread].is_of_beginnings else 1
-            rows = self._lookup.rows_of(asked)
-            self._settle(rows)
+            rows = self._lookup.rows_of(asked, beside=some)
+            levels = self._levels(rows)
             for thread in some:
-                yield self._place(thread, rows.get(thread, []))
+                yield self._place(thread, levels.get(thread, OUTPUT))
             at += len(some)
             scored += sum(map(len, rows.values())) + len(some) - len(asked)
-            wanted = (SCORED - scored) * at // max(scored, 1)
-            size = min(max(wanted, _THREADS_AT_ONCE // 2, 1), _THREADS_AT_ONCE)
 
-    def _place(self, thread: int, rows: Sequence[Row]) -> Place:
-        level = min(map(self._level, rows), default=OUTPUT)
+    def _step(self, at: int, most: int) -> tuple[list[int], int]:
+        """The next threads to score, and for how many of them hits have to be asked for: up to `most`."""
+        asking, end = 0, min(len(self._newest), at + _KNOWN_AT_ONCE)
+        for place in range(at, end):
+            thread = self._newest[place]
+            if self._lookup.found[thread].said and not self._lookup.is_listed(thread):
+                if asking == most:
+                    end = place
+                    break
+                asking += 1
+        return self._newest[at:end], asking
+
+    def _place(self, thread: int, level: int) -> Place:
         activity = self._lookup.activity[thread]
         covered = self._lookup.found[thread].covered
         terms = len(self._lookup.terms)
         score = score_of(terms=terms, covered=covered, level=level, age=self._now - activity)
         return Place(key_of(activity, _inverted(thread), score=score), thread)
 
-    def _settle(self, rows: Rows) -> None:
+    def _levels(self, rows: Rows) -> dict[int, int]:
+        """The level of the heaviest field that has the words, for each of these threads."""
+        levels: dict[int, int] = {}
+        unsure: list[Row] = []
+        for thread, each in rows.items():
+            least = min([_SAFE[row.fields] for row in each], default=OUTPUT)
+            levels[thread] = least
+            if min([_AT_BEST[row.fields] for row in each], default=OUTPUT) < least:
+                unsure += [row for row in each if _AT_BEST[row.fields] < least]
+        self._settle(unsure)
+        for row in unsure:
+            levels[row.thread] = min(levels[row.thread], self._known[row.number])
+        return levels
+
+    def _settle(self, rows: Iterable[Row]) -> None:
         """Find which field has the words, of rows that have several."""
-        unsure = [
-            row
-            for each in rows.values()
-            for row in each
-            if is_mixed(row.fields) and row.number not in self._known
-        ]
-        if not unsure:
-            return
+        unsure = [row for row in rows if row.number not in self._known]
         extras = self._lookup.tables.extras([row.number for row in unsure])
         for row in unsure:
             said = self._lookup.found[row.thread].said
@@ -110,19 +130,31 @@ class Ranking:
                 return heaviest_of(row.fields & bits)
         return lightest_of(row.fields)
 
-    def _level(self, row: Row) -> int:
-        known = self._known.get(row.number)
-        return lightest_of(row.fields) if known is None else known
+    def _order(self, row: Row) -> tuple[int, int, int]:
+        """Which row of a thread is shown: of the heaviest field, then the newest."""
+        return self._known.get(row.number, _SAFE[row.fields]), -row.at, -row.number
+
+    def _rivals(self, rows: Sequence[Row]) -> list[Row]:
+        """Those that might be shown instead of the one that is so far as is known."""
+        first = min(map(self._order, rows))
+        return [
+            row
+            for row in rows
+            if is_mixed(row.fields) and (_AT_BEST[row.fields], -row.at, -row.number) < first
+        ]
 
     def hits(self, places: Sequence[Place]) -> tuple[Hit, ...]:
         """The hits at these places."""
-        rows = self._lookup.rows_of([place.thread for place in places])
-        self._settle({thread: each for thread, each in rows.items() if self._lookup.found[thread].said})
-        best = self._best_rows(rows)
-        summaries = self._lookup.tables.summaries(rows)
+        threads = [place.thread for place in places]
+        whole = self._lookup.whole(threads)
+        rows = self._lookup.rows_of([thread for thread in threads if thread not in whole])
+        matches = {thread: len(each) for thread, each in rows.items()}
+        matches |= {thread: first.matches for thread, first in whole.items()}
+        best = self._best_rows(rows, whole)
+        summaries = self._lookup.tables.summaries(threads)
         texts = self._lookup.tables.texts(list(best.values()))
         return tuple(
-            self._hit(place, summaries[place.thread], texts[best[place.thread]], len(rows[place.thread]))
+            self._hit(place, summaries[place.thread], texts[best[place.thread]], matches[place.thread])
             for place in places
             if place.thread in summaries and best.get(place.thread) in texts
         )
@@ -140,29 +172,28 @@ class Ranking:
             matches=matches,
         )
 
-    def _best_rows(self, rows: Rows) -> dict[int, int]:
-        """The row to show for each thread: of the heaviest field, then the newest."""
-        best: dict[int, int] = {}
-        covered = [thread for thread in rows if not self._lookup.found[thread].said]
-        query = self._lookup.any_term() if covered else ""
-        bounds = Bounds(is_removed=self._lookup.is_of_removed)
-        found = self._lookup.tables.rows_in(query, bounds, covered) if query else []
-        saying = {row.number for row in found}
-        for thread, each in rows.items():
-            if not each:
-                continue
-            if self._lookup.found[thread].said:
-                row = min(each, key=lambda row: (self._level(row), -row.at, -row.number))
-            else:
-                row = _first_said(each, saying)
-            best[thread] = row.number
+    def _best_rows(self, rows: Rows, whole: Mapping[int, First]) -> dict[int, int]:
+        """The row to show for each thread: where its header has all that was asked for, a message that says it too,
+        else the first thing the user said."""
+        said = {thread for thread, each in rows.items() if each and self._lookup.found[thread].said}
+        self._settle(row for thread in said for row in self._rivals(rows[thread]))
+        best = {thread: min(rows[thread], key=self._order).number for thread in said}
+        covered = {thread: each for thread, each in rows.items() if each and thread not in said}
+        saying = self._lookup.saying([*covered, *whole])
+        for thread, each in covered.items():
+            known = {row.number for row in saying[thread]}
+            best[thread] = (_newest([row for row in each if row.number in known]) or _first_said(each)).number
+        for thread, first in whole.items():
+            newest = _newest(saying[thread])
+            best[thread] = first.number if newest is None else newest.number
         return best
 
 
-def _first_said(rows: Sequence[Row], saying: set[int]) -> Row:
-    """Where the header has all that was asked for: a message that says it too, else the first thing the user said."""
-    if said := [row for row in rows if row.number in saying]:
-        return max(said, key=lambda row: (row.at, row.number))
+def _newest(rows: Sequence[Row]) -> Row | None:
+    return max(rows, key=lambda row: (row.at, row.number), default=None)
+
+
+def _first_said(rows: Sequence[Row]) -> Row:
     users = [row for row in rows if row.fields & 1 << USER]
     return min(users or rows, key=lambda row: (row.at, row.number))
 

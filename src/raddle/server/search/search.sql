@@ -72,23 +72,33 @@ WHERE t.space = ANY(%(spaces)s) AND search_may_read(t.owner_id, t.is_open, t.is_
 
 -- name: newest_in_blocks
 WITH hits AS MATERIALIZED (
-  SELECT t.activity, t.number FROM search_threads AS t
-  WHERE t.space = ANY(%(spaces)s) AND search_may_read(t.owner_id, t.is_open, t.is_deleted, %(reader)s)
-    AND t.number = ANY(ARRAY(
-      SELECT b.thread FROM search_blocks AS b WHERE search_words_of_block(b.number) @@ %(query)s::tsquery
-      UNION ALL SELECT unnest(%(alone)s::bigint[])
-    ))
-    AND t.number <> ALL(%(never)s::bigint[])
+  SELECT ARRAY(
+    SELECT b.thread FROM search_blocks AS b WHERE search_words_of_block(b.number) @@ %(query)s::tsquery
+  ) || %(alone)s::bigint[] AS threads
+), cut AS MATERIALIZED (
+  -- Where the newest threads probably end. All that is found is counted; to keep and to sort it would cost as much.
+  SELECT max(i.activity) AS activity
+  FROM unnest(%(spaces)s::integer[]) AS s(space) CROSS JOIN LATERAL (
+    SELECT t.activity FROM search_threads AS t
+    WHERE t.space = s.space AND (%(after_activity)s::bigint IS NULL
+      OR (t.activity, t.number) < (%(after_activity)s::bigint, %(after_number)s::bigint))
+    ORDER BY t.activity DESC, t.number DESC
+    OFFSET %(looked_at)s::bigint / (SELECT cardinality(h.threads) + 1 FROM hits AS h) LIMIT 1
+  ) AS i
+  WHERE (SELECT cardinality(h.threads) FROM hits AS h) > %(kept)s
 )
-SELECT (SELECT count(*) FROM hits), (
-  SELECT string_agg(int8send(n.activity) || int8send(n.number), ''::bytea ORDER BY n.activity DESC, n.number DESC)
-  FROM (
-    SELECT h.activity, h.number FROM hits AS h
-    WHERE %(after_activity)s::bigint IS NULL
-      OR (h.activity, h.number) < (%(after_activity)s::bigint, %(after_number)s::bigint)
-    ORDER BY h.activity DESC, h.number DESC LIMIT %(most)s
-  ) AS n
-)
+SELECT count(*),
+  string_agg(int8send(t.activity) || int8send(t.number), ''::bytea)
+    FILTER (WHERE t.number = ANY(%(never)s::bigint[])),
+  string_agg(int8send(t.activity) || int8send(t.number), ''::bytea)
+    FILTER (WHERE t.activity >= COALESCE((SELECT c.activity FROM cut AS c), 0)
+      AND (%(after_activity)s::bigint IS NULL
+        OR (t.activity, t.number) < (%(after_activity)s::bigint, %(after_number)s::bigint))
+      AND t.number <> ALL(%(never)s::bigint[])),
+  (SELECT c.activity IS NOT NULL FROM cut AS c)
+FROM search_threads AS t
+WHERE t.space = ANY(%(spaces)s::integer[]) AND search_may_read(t.owner_id, t.is_open, t.is_deleted, %(reader)s)
+  AND t.number = ANY((SELECT h.threads FROM hits AS h)::bigint[])
 
 -- name: newest_rows
 WITH hits AS MATERIALIZED (
@@ -117,12 +127,26 @@ FROM (
 SELECT string_agg(int8send(r.number) || int8send(r.place / 4) || int8send(r.at) || int8send(r.fields::bigint),
   ''::bytea)
 FROM search_rows AS r JOIN search_threads AS t ON t.number = r.place / 4
-WHERE search_words_of(r.number) @@ %(query)s::tsquery AND t.number = ANY(%(threads)s::bigint[])
+-- Two conditions: the index walks each by itself. As one tsquery, it would weigh every thread's name for every row.
+WHERE search_words_of(r.number) @@ %(query)s::tsquery AND search_words_of(r.number) @@ %(names)s::tsquery
+  AND t.number = ANY(%(threads)s::bigint[])
   AND r.part_of IS NULL AND r.is_shown <> %(is_removed)s
   AND (%(start)s::bigint IS NULL OR r.at > 0 AND r.at >= %(start)s::bigint)
   AND (%(end)s::bigint IS NULL OR r.at > 0 AND r.at < %(end)s::bigint)
   AND search_may_read(t.owner_id, t.is_open, t.is_deleted, %(reader)s)
   AND (r.place %% 4 = 0 OR (r.place %% 4 = 1) = (t.owner_id = %(reader)s))
+  AND (t.owner_id = %(reader)s OR NOT %(is_removed)s)
+
+-- name: first_rows
+-- How many messages each of these threads has, and the one to show of it: the first thing that the user said.
+SELECT t.number, r.count, r.number
+FROM search_threads AS t CROSS JOIN LATERAL (
+  SELECT r.number, count(*) OVER () AS count FROM search_rows AS r
+  WHERE r.place IN (4 * t.number, 4 * t.number + CASE WHEN t.owner_id = %(reader)s THEN 1 ELSE 2 END)
+    AND r.part_of IS NULL AND r.is_shown <> %(is_removed)s
+  ORDER BY r.fields & %(user)s = 0, r.at, r.number LIMIT 1
+) AS r
+WHERE t.number = ANY(%(threads)s::bigint[]) AND search_may_read(t.owner_id, t.is_open, t.is_deleted, %(reader)s)
   AND (t.owner_id = %(reader)s OR NOT %(is_removed)s)
 
 -- name: extras
@@ -222,7 +246,8 @@ WHERE search_words_of(r.number) @@ %(query)s::tsquery AND r.is_shown
   AND (r.place %% 4 = 0 OR (r.place %% 4 = 1) = (t.owner_id = %(reader)s))
 
 -- name: has_rows
-SELECT EXISTS (SELECT FROM search_rows AS r WHERE search_words_of(r.number) @@ %(query)s::tsquery)
+SELECT EXISTS (SELECT FROM search_rows AS r WHERE search_words_of(r.number) @@ %(alone)s::tsquery),
+  EXISTS (SELECT FROM search_rows AS r WHERE search_words_of(r.number) @@ %(partial)s::tsquery)
 
 -- name: thread_numbers
 SELECT string_agg(int8send(i.activity) || int8send(i.number), ''::bytea)

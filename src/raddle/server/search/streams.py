@@ -101,7 +101,10 @@ def _facts_of(row: IndexRow) -> Iterator[str]:
 
 def split(whole: Stream, prefix: int) -> list[Stream]:
     """The stream, or parts of it that a tsvector holds each. `prefix`: bytes that come before each word of it."""
-    words = {*whole.stream.split(" "), *whole.extra.split(" ")}
+    text = f"{whole.stream} {whole.extra}"
+    if len(text.encode()) + prefix * (text.count(" ") + 1) <= MOST_LEXEMES:
+        return [whole]  # even if no word stood in it twice
+    words = set(text.split(" "))
     if sum(len(word.encode()) + prefix for word in words) <= MOST_LEXEMES:
         return [whole]
     parts: list[list[str]] = [[]]

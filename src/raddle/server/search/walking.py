@@ -16,15 +16,19 @@ from raddle.server.search.streams import Stream
 
 FEW_THREADS = 1_000
 """Of so many threads all rows are asked for at once."""
+FEW_LEFT_OUT = 5_000
+"""Threads that a count leaves out by name; where more of them have the word in their header, all are told."""
+NEWEST_COUNTED = 256
+"""Threads with a common word that are told by name: more than are ranked, and than a page shows."""
 ROWS_AT_ONCE = 1_200
 """So many rows, of the newest threads: all that is ranked, and one thread more."""
-THREADS_A_STEP = 32
+THREADS_A_STEP = 64
 ENOUGH_HITS = 1_000
 ENOUGH_THREADS = 60
-MOST_STEPS = 8
+MOST_STEPS = 4
 """Steps towards enough; who asks for words that stand together that rarely can have all of them."""
 NEWEST = MOST_STEPS * THREADS_A_STEP
-SOON_DONE = 4 * THREADS_A_STEP
+SOON_DONE = 2 * THREADS_A_STEP
 """Threads that are looked at to the last, as they are named."""
 ENOUGH_FITTING = 30
 """Threads found, where rows have to be looked into."""
@@ -34,6 +38,8 @@ MOST_READ = 500
 """Messages that are read for the same, where streams cannot say it."""
 MOST_STEPS_LOOKING = 8
 ROWS_A_STEP = 512
+LOOKED_INTO_A_STEP = 32
+"""Threads whose rows are looked into together."""
 
 Place = tuple[int, int]
 """(activity, number) of a thread: its place among the newest."""
@@ -77,30 +83,35 @@ class Walker:
         """The newest that fit, if they are soon enough; or all, where there are few to look at."""
         found: Threads = {}
         rows: Rows = {}
-        hits = 0
-        for at in range(0, min(len(threads), NEWEST), THREADS_A_STEP):
-            some = threads[at : at + THREADS_A_STEP]
+        at = hits = 0
+        size = THREADS_A_STEP
+        while at < min(len(threads), NEWEST):
+            some = threads[at : at + size]
             fitting = self._rows_of(clause, bounds, some)
             rows.update(fitting)
             found.update((thread, activity) for activity, thread in some if thread in fitting)
             hits += sum(map(len, fitting.values()))
-            is_enough = hits >= ENOUGH_HITS or len(found) >= ENOUGH_THREADS
-            if is_enough and len(threads) > max(SOON_DONE, at + THREADS_A_STEP):
-                return Walked(found, rows, some[-1])
+            at += len(some)
             share = max(len(found) / ENOUGH_THREADS, hits / ENOUGH_HITS)
-            if at and len(threads) >= NEWEST and share * NEWEST < at + THREADS_A_STEP:
+            if share >= 1 and len(threads) > max(SOON_DONE, at):
+                return Walked(found, rows, some[-1])
+            if len(threads) >= NEWEST and share * NEWEST < at:
                 return None
+            missing = int(at / share) - at if share else THREADS_A_STEP
+            size = min(max(missing + missing // 4, THREADS_A_STEP // 8, 1), THREADS_A_STEP)
         return Walked(found, rows) if len(threads) <= NEWEST else None
 
     def densely(
         self, clause: Clause, bounds: Bounds, threads: Sequence[Place], *, is_part: bool
     ) -> Walked | None:
-        """The same, or as `looking`, without asking which threads have the words: where most of the newest do.
+        """The same, or as `looking`, without asking which threads have the words: where many of the newest do.
 
         `threads`: the newest; `is_part`: there are more. None where not enough fit.
         """
         probed = threads[: max(THREADS_A_STEP // 4, 1)]
-        if 2 * len(self._rows_of(clause, bounds, probed)) <= len(probed):
+        # Rows that have to be looked into are few enough only where nearly each thread has some.
+        times = 4 if clause.is_plain else 2
+        if times * len(self._rows_of(clause, bounds, probed)) <= len(probed):
             return None
         if not clause.is_plain:
             walked = self.looking(clause, bounds, threads, is_few=False)
@@ -139,14 +150,14 @@ class Walker:
     ) -> Iterator[tuple[Sequence[Place], Rows]]:
         """The threads some at a time, with those rows of them that may fit."""
         at, rows = 0, 0
-        size = max(THREADS_A_STEP // 4, 1)
+        size = max(LOOKED_INTO_A_STEP // 4, 1)
         while at < len(threads):
             some = threads[at : at + size]
             those = self._rows_of(clause, bounds, some)
             yield some, those
             at += len(some)
             rows += sum(map(len, those.values()))
-            size = min(max(ROWS_A_STEP * at // max(rows, 1), 1), THREADS_A_STEP)
+            size = min(max(ROWS_A_STEP * at // max(rows, 1), 1), LOOKED_INTO_A_STEP)
 
     def _steps_of_few(
         self, clause: Clause, bounds: Bounds, threads: Sequence[Place]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+from raddle.actions.memory.committing import Removals
 from raddle.actions.memory.ports import Scan, Writer
 from raddle.actions.memory.syncing import SyncReport, sync
 from raddle.adapters.locks import LockFiles
@@ -42,7 +43,9 @@ def make_hub(folder: Path) -> Path:
 class Clone:
     """One node with its clone. `hub` None: it has no remote."""
 
-    def __init__(self, root: Path, hub: Path | None, *, node_id: str = "", clock: Clock = system_clock) -> None:
+    def __init__(
+        self, root: Path, hub: Path | None, *, node_id: str = "", clock: Clock = system_clock
+    ) -> None:
         self.root = root
         root.mkdir(parents=True)
         git("init", "--quiet", f"--initial-branch={BRANCH}", ".", cwd=root)
@@ -79,7 +82,9 @@ class Clone:
         assert data is not None, path
         return data.decode()
 
-    def sync(self, *, may_publish: bool = True, may_refill: bool = False) -> SyncReport:
+    def sync(
+        self, *, may_publish: bool = True, may_refill: bool = False, removals: Removals = "few"
+    ) -> SyncReport:
         """Bring it and the hub into step."""
         return sync(
             self.files,
@@ -89,6 +94,7 @@ class Clone:
             pause=lambda _: None,
             may_publish=may_publish,
             may_refill=may_refill,
+            removals=removals,
         )
 
     def scan(self) -> Scan:

@@ -46,7 +46,9 @@ class Story:
     def step(self) -> None:
         """One clone writes something, and syncs now and then."""
         clone = self.random.choice(self.clones)
-        self.random.choice((self.add_entry, self.add_entry, self.add_line, self.add_artifact, self.set_run))(clone)
+        self.random.choice((self.add_entry, self.add_entry, self.add_line, self.add_artifact, self.set_run))(
+            clone
+        )
         self.written += 1
         if self.random.random() < 0.25:
             clone.sync()
@@ -178,7 +180,9 @@ def _live(story: Story, writes: int) -> None:
     story.check()
 
 
-def test_three_clones_with_a_force_push_and_two_cuts_come_to_the_same_and_lose_nothing(tmp_path: Path) -> None:
+def test_three_clones_with_a_force_push_and_two_cuts_come_to_the_same_and_lose_nothing(
+    tmp_path: Path,
+) -> None:
     _live(Story(tmp_path, 3, seed=1), 40)
 
 

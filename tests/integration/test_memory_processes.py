@@ -59,7 +59,9 @@ def _point(clone: Clone, run_id: str, artifact_id: str) -> None:
 
     def change(old: bytes | None) -> bytes:
         index = decode_index(old) if old else ArtifactIndex(run_id=run_id)
-        return encode_index(msgspec.structs.replace(index, artifacts={**index.artifacts, artifact_id: pointer}))
+        return encode_index(
+            msgspec.structs.replace(index, artifacts={**index.artifacts, artifact_id: pointer})
+        )
 
     clone.files.change(index_file(run_id), change)
 
@@ -91,7 +93,9 @@ def _together(folder: Path, writes: int, syncs: int) -> None:
     assert {path[-31:-5] for path in paths if "/entries/" in path} == written
     assert len(written) == 4 * len([step for step in range(writes) if step % 4 < 2])
     lines = bob.text(SHARED).splitlines()
-    assert sorted(lines) == sorted({f"{number}-{step}" for number in range(4) for step in range(2, writes, 4)})
+    assert sorted(lines) == sorted(
+        {f"{number}-{step}" for number in range(4) for step in range(2, writes, 4)}
+    )
     data = bob.files.read(index_file(run.run_id))
     assert data is not None
     assert len(decode_index(data).artifacts) == 4 * len(range(3, writes, 4))

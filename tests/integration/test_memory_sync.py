@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from raddle.actions.memory.committing import commit_changes
+from raddle.actions.memory.committing import ManyRemoved, commit_changes
 from raddle.actions.memory.syncing import SyncReport, sync
 from raddle.adapters.memory_repo import folder as folder_module
 from raddle.adapters.memory_repo import repository
@@ -86,10 +86,14 @@ def test_a_store_that_came_from_a_remote_goes_back_to_it(bob: Clone) -> None:
 @pytest.mark.parametrize("where", ["in the folder", "in the last commit"])
 def test_a_project_that_is_not_to_be_published_stays_here(ada: Clone, hub: Path, where: str) -> None:
     before = git("rev-parse", BRANCH, cwd=hub)
-    ada.write(PROJECT_FILE, encode_project(Project(project_id="loom", phases=("build",), publish=False)).decode())
+    ada.write(
+        PROJECT_FILE, encode_project(Project(project_id="loom", phases=("build",), publish=False)).decode()
+    )
     if where == "in the last commit":
         assert ada.sync().state == "kept_here"
-        ada.write(PROJECT_FILE, encode_project(Project(project_id="loom", phases=("build",), publish=True)).decode())
+        ada.write(
+            PROJECT_FILE, encode_project(Project(project_id="loom", phases=("build",), publish=True)).decode()
+        )
         assert ada.sync().state == "in_step"  # somebody allowed it again: the commit says so too
         return
     ada.write(PLAN, "for us alone\n")
@@ -135,6 +139,24 @@ def test_what_a_person_removed_is_removed_everywhere_and_what_nobody_removes_com
     assert ENTRY in paths(ada) & paths(bob)
 
 
+def test_many_memories_that_are_gone_are_asked_about_before_they_go_everywhere(
+    ada: Clone, bob: Clone
+) -> None:
+    for number in range(9):
+        ada.write(f"memory/team/{number}", "x\n")
+    settle([ada, bob])
+    for number in range(1, 9):
+        (ada.root / f"memory/team/{number}").unlink()
+    with pytest.raises(ManyRemoved, match="8 of 9"):
+        ada.sync()
+    assert len(ada.sync(removals="none").restored) == 8
+    for number in range(1, 9):
+        (ada.root / f"memory/team/{number}").unlink()
+    assert ada.sync(removals="all").is_pushed
+    bob.sync()
+    assert [path for path in paths(bob) if path.startswith("memory/")] == ["memory/team/0"]
+
+
 def test_a_folder_that_was_emptied_takes_nothing_from_anybody(ada: Clone, bob: Clone) -> None:
     ada.write(PLAN, "one\n")
     settle([ada, bob])
@@ -163,16 +185,16 @@ def test_a_link_in_the_folder_is_never_followed_and_takes_nothing_away(
     assert "the password" not in git("log", "-p", cwd=ada.root)
 
 
-def test_a_file_too_large_for_git_is_named_and_stays_out(
-    ada: Clone, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_too_large_for_git_is_named_and_stays_out(ada: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folder_module, "LARGEST_IN_GIT", 1024)
     ada.write(PLAN, "x" * 2000)
     assert "artifact" in ada.sync().blocked[PLAN]
     assert git("ls-files", "memory/team", cwd=ada.root) == ""
 
 
-def test_what_a_hostile_clone_pushes_never_reaches_a_disk(ada: Clone, bob: Clone, hub: Path, tmp_path: Path) -> None:
+def test_what_a_hostile_clone_pushes_never_reaches_a_disk(
+    ada: Clone, bob: Clone, hub: Path, tmp_path: Path
+) -> None:
     blob = git("hash-object", "-w", "--stdin", cwd=hub).strip()
     tree = git("rev-parse", f"{BRANCH}^{{tree}}", cwd=hub).strip()
     listing = git("ls-tree", tree, cwd=hub)
@@ -184,7 +206,9 @@ def test_what_a_hostile_clone_pushes_never_reaches_a_disk(ada: Clone, bob: Clone
         capture_output=True,
     )
     identity = ("-c", "user.name=eve", "-c", "user.email=eve@example.org")
-    commit = git(*identity, "commit-tree", evil.stdout.decode().strip(), "-p", BRANCH, "-m", "evil", cwd=hub).strip()
+    commit = git(
+        *identity, "commit-tree", evil.stdout.decode().strip(), "-p", BRANCH, "-m", "evil", cwd=hub
+    ).strip()
     git("update-ref", f"refs/heads/{BRANCH}", commit, cwd=hub)
     ada.write(PLAN, "one\n")
     settle([ada, bob])
@@ -192,6 +216,10 @@ def test_what_a_hostile_clone_pushes_never_reaches_a_disk(ada: Clone, bob: Clone
         names = {entry.name for entry in clone.root.iterdir()}
         assert not names & {"link", ".GIT", "sub"}
         assert clone.text(PLAN) == "one\n"
+    status = git("status", "--porcelain", "--ignore-submodules", cwd=ada.root).splitlines()
+    assert all(
+        line.endswith((" link", " .GIT/.gitattributes", "sub")) or ".GIT/" in line for line in status
+    ), status
     assert {".GIT", "link", "sub"} <= set(git("ls-tree", "--name-only", BRANCH, cwd=hub).split())
 
 
@@ -226,7 +254,9 @@ def test_two_projects_are_never_brought_into_step(ada: Clone, hub: Path, tmp_pat
     assert git("log", "--format=%s", BRANCH, cwd=hub).count("\n") == 1
 
 
-def test_a_store_from_the_future_is_refused_before_a_file_of_it_is_written(ada: Clone, bob: Clone, hub: Path) -> None:
+def test_a_store_from_the_future_is_refused_before_a_file_of_it_is_written(
+    ada: Clone, bob: Clone, hub: Path
+) -> None:
     ada.write(PROJECT_FILE, "schema_version: 1\nproject_id: loom\nphases:\n- build\n")
     text = ada.text(PROJECT_FILE)
     ada.sync()
@@ -370,7 +400,9 @@ def _points() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("at", "after"), list(_points()))
-def test_a_sync_that_dies_anywhere_is_finished_by_the_next(ada: Clone, bob: Clone, at: int, after: bool) -> None:
+def test_a_sync_that_dies_anywhere_is_finished_by_the_next(
+    ada: Clone, bob: Clone, at: int, after: bool
+) -> None:
     _both_move(ada, bob)
     dying = Dying(at, after=after)
     repository = dying.over(ada.repository)
@@ -420,7 +452,6 @@ def test_a_remote_at_a_relative_path_is_the_code_s_also_from_a_worktree(tmp_path
     clone.begin()
     assert clone.sync().is_pushed
     assert "notes" in git("branch", "--list", cwd=hub)
-
 
 
 @pytest.mark.parametrize("is_wanted", [True, False])

@@ -217,7 +217,7 @@ def _an_artifact_that_nothing_leads_to(memory: Memory) -> tuple[str, str]:
 def _a_phase_that_the_project_has_not(memory: Memory) -> tuple[str, str]:
     path = f"runs/{memory.run_id}/phases/deploy/summary.md"
     memory.put(path, b"x")
-    return path, "no phase 'deploy'"
+    return path, "phase 'deploy'"
 
 
 def _a_name_that_windows_cannot_hold(memory: Memory) -> tuple[str, str]:

@@ -12,12 +12,19 @@ from raddle.model.errors import FormatError, RaddleError, UserError
 from raddle.wiring.memory import ProjectMemory
 
 if TYPE_CHECKING:
+    from raddle.actions.memory.committing import Removals
     from raddle.actions.memory.syncing import SyncReport
     from raddle.actions.memory.verifying import Checked
     from raddle.wiring.memory_blobs import MemoryBlobs
 
 
-def sync_memory(memory: ProjectMemory, *, may_publish: bool = False, may_refill: bool = False) -> SyncReport:
+def sync_memory(
+    memory: ProjectMemory,
+    *,
+    may_publish: bool = False,
+    may_refill: bool = False,
+    removals: Removals = "few",
+) -> SyncReport:
     """Bring a memory and its remote into step, as far as the person's settings allow it."""
     from raddle.actions.memory.syncing import sync  # noqa: PLC0415
     from raddle.wiring.memory_status import note_sync  # noqa: PLC0415
@@ -30,6 +37,7 @@ def sync_memory(memory: ProjectMemory, *, may_publish: bool = False, may_refill:
         pause=time.sleep,
         may_publish=may_publish,
         may_refill=may_refill,
+        removals=removals,
         is_offline=memory.stores.config.is_offline,
     )
     if report.state == "in_step":
@@ -41,6 +49,7 @@ def sync_and_keep(memory: ProjectMemory) -> SyncReport:
     """A sync as the daemon does it: asking nobody, and with git's upkeep after one that brought something."""
     report = sync_memory(memory)
     if report.committed or report.pulled:
+        memory.files.sweep()
         memory.repository.maintain()
     return report
 
@@ -60,6 +69,7 @@ def verify_memory(memory: ProjectMemory, *, mends: bool, with_blobs: bool) -> Ch
     from raddle.actions.memory.verifying import mend, verify  # noqa: PLC0415
     from raddle.wiring.memory_blobs import MemoryBlobs  # noqa: PLC0415
 
+    memory.files.sweep()
     with MemoryBlobs(memory) as blobs:
         trouble = _looking_at(blobs, asks=with_blobs)
         if not mends:

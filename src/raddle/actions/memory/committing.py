@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import Literal
 
 from msgspec import Struct
 
 from raddle.actions.memory.ports import Commit, Scan, StoreDisk, StoreHistory, Writer
-from raddle.model.errors import FormatError
+from raddle.model.errors import ConflictError, FormatError
 from raddle.model.memory.merge_trees import DiskStep, is_regular, withheld
 from raddle.model.memory.project import decode_project
 from raddle.model.memory.repo_layout import PROJECT_FILE, Kind, place_of
 
 _MAY_GO: frozenset[Kind] = frozenset({"memory", "conflict", "summary", "handoff", "artifact", "other"})
+_TEXTS = _MAY_GO - {"other"}
+_FEW = 5
 _WORDS: dict[Kind, tuple[str, str]] = {
     "entry": ("entry", "entries"),
     "memory": ("memory", "memories"),
@@ -29,6 +32,16 @@ _WORDS: dict[Kind, tuple[str, str]] = {
     "project": ("project", "projects"),
     "conflict": ("conflict", "conflicts"),
 }
+
+
+Removals = Literal["few", "all", "none"]
+"""Of files that people remove: commit them where they are few; all of them, for a person said so; or bring all back."""
+
+
+class ManyRemoved(ConflictError):
+    """More than half of what people keep in the store is gone from its folder: somebody has to say that it is meant."""
+
+    code = "many_removed"
 
 
 class Committed(Struct, frozen=True, kw_only=True):
@@ -43,15 +56,22 @@ class Committed(Struct, frozen=True, kw_only=True):
     blocked: dict[str, str] = {}
 
 
-def commit_changes(disk: StoreDisk, history: StoreHistory, writer: Writer) -> Committed:
-    """Commit what changed in the folder since the branch's newest commit, and bring back what nobody removes."""
+def commit_changes(
+    disk: StoreDisk, history: StoreHistory, writer: Writer, *, removals: Removals = "few"
+) -> Committed:
+    """Commit what changed in the folder since the branch's newest commit, and bring back what nobody removes.
+
+    ManyRemoved, and nothing is committed, where more is gone than a person takes out one by one.
+    """
     with disk.locked():
         scan = disk.scan()
         head = history.head()
         before = history.tree(head.id) if head is not None else {}
         hidden = withheld(before)
-        lost = _lost(scan, before, hidden)
+        lost = _lost(scan, before, hidden, brings_all_back=removals == "none")
         after = {**hidden, **scan.files, **lost}
+        if removals == "few":
+            _check_removals(before, after)
         changes = _changes(disk, before, after)
         tree = dict(before)
         for path, content in changes.items():
@@ -104,7 +124,7 @@ def pending_changes(disk: StoreDisk, history: StoreHistory) -> tuple[str, ...]:
     head = history.head()
     before = history.tree(head.id) if head is not None else {}
     hidden = withheld(before)
-    after = {**hidden, **scan.files, **_lost(scan, before, hidden)}
+    after = {**hidden, **scan.files, **_lost(scan, before, hidden, brings_all_back=False)}
     return tuple(sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path)))
 
 
@@ -118,14 +138,30 @@ def restore(disk: StoreDisk, history: StoreHistory, lost: Mapping[str, str]) -> 
     return tuple(sorted(lost.keys() - left))
 
 
-def _lost(scan: Scan, before: Mapping[str, str], hidden: Mapping[str, str]) -> dict[str, str]:
+def _check_removals(before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    kept = [path for path in before if place_of(path).kind in _TEXTS]
+    gone = sum(path not in after for path in kept)
+    if gone > _FEW and gone * 2 > len(kept):
+        raise ManyRemoved(
+            f"{gone:,} of {len(kept):,} memories and other texts are gone from the folder: a sync would take them from "
+            "everybody",
+            "`raddle store sync --restore` brings them back; if it is meant: `raddle store sync --remove`",
+        )
+
+
+def _lost(
+    scan: Scan, before: Mapping[str, str], hidden: Mapping[str, str], *, brings_all_back: bool
+) -> dict[str, str]:
     """What of the last commit is not in the folder, and was removed by nobody who means it."""
     is_whole = PROJECT_FILE in scan.files
     not_here = before.keys() - scan.files.keys() - hidden.keys()
     return {
         path: before[path]
         for path in not_here
-        if not is_whole or place_of(path).kind not in _MAY_GO or _is_blocked(path, scan.blocked)
+        if brings_all_back
+        or not is_whole
+        or place_of(path).kind not in _MAY_GO
+        or _is_blocked(path, scan.blocked)
     }
 
 

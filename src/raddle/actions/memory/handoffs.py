@@ -33,7 +33,8 @@ def publish_handoff(files: StoreFiles, writer: Writer, draft: Handoff) -> Handof
     """Publish `draft` as the handoff of its phase, in place of the one there is, which git keeps.
 
     Its time is now, its author is the writer's where the draft names none. NotFound for the run or an artifact,
-    InvalidInput for a phase that the run does not have, no headline, or a reference that leads nowhere; TooLarge.
+    InvalidInput for a phase that the run does not have, no headline, or a reference that leads nowhere; TooLarge. A
+    FormatError where the one there cannot be read: it is not replaced.
     """
     run = read_run(files, draft.run_id)
     for name in Handoff.__struct_fields__:
@@ -57,7 +58,13 @@ def publish_handoff(files: StoreFiles, writer: Writer, draft: Handoff) -> Handof
     )
     _check_artifacts(files, handoff)
     data = check_size(encode_handoff(handoff), "the handoff")
-    files.change(handoff_file(handoff.run_id, handoff.from_phase), lambda _: data)
+
+    def over(old: bytes | None) -> bytes:
+        if old:  # what cannot be read is not ours to replace: a newer raddle's, or damaged
+            decode_handoff(old)
+        return data
+
+    files.change(handoff_file(handoff.run_id, handoff.from_phase), over)
     return handoff
 
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from raddle.actions.memory.committing import Committed, commit_changes
+from raddle.actions.memory.committing import Committed, Removals, commit_changes
 from raddle.actions.memory.ports import (
     Commit,
     CommittedMeanwhile,
@@ -21,7 +21,7 @@ from raddle.actions.memory.ports import (
     Writer,
 )
 from raddle.model.errors import FormatError, NetworkError
-from raddle.model.memory.merge import MergedTree, Note, merge_contents
+from raddle.model.memory.merge import MergedTree, Note, conflicts_in, merge_contents
 from raddle.model.memory.merge_sides import Side, Sides
 from raddle.model.memory.merge_trees import disk_steps, plan_merge
 from raddle.model.memory.project import decode_project
@@ -41,8 +41,9 @@ class SyncReport(Struct, frozen=True, kw_only=True):
     goes to `url` · emptied: the remote had the branch and has it no more · offline: `why` · pending: others pushed
     each time we came.
 
-    `committed`, `pulled`: paths that changed here before, and that changed here because of others. `rescue`: where
-    commits are that the remote no longer rests on. `notes`: what a person should know of the merges.
+    `waiting`: versions of a clash that nobody has settled yet. `committed`, `pulled`: paths that changed here before,
+    and that changed here because of others. `rescue`: where commits are that the remote no longer rests on. `notes`:
+    what a person should know of the merges.
     """
 
     state: State
@@ -50,6 +51,7 @@ class SyncReport(Struct, frozen=True, kw_only=True):
     pulled: tuple[str, ...] = ()
     is_pushed: bool = False
     notes: tuple[Note, ...] = ()
+    waiting: tuple[str, ...] = ()
     restored: tuple[str, ...] = ()
     blocked: dict[str, str] = {}
     rescue: str = ""
@@ -66,15 +68,17 @@ def sync(
     pause: Callable[[float], None],
     may_publish: bool = False,
     may_refill: bool = False,
+    removals: Removals = "few",
     is_offline: bool = False,
 ) -> SyncReport:
     """Bring the store and its remote into step.
 
     `may_publish`: a person said that it goes to where the remote is. `may_refill`: and that a remote that was
-    emptied is filled again. `pause`: waits so many seconds. NewerFormat: a store from the future; ConflictError:
-    the remote is another project's. Being offline is an answer, not an error.
+    emptied is filled again. `removals`: what becomes of files that are gone from the folder (ManyRemoved). `pause`:
+    waits so many seconds. NewerFormat: a store from the future; ConflictError: the remote is another project's.
+    Being offline is an answer, not an error.
     """
-    run = _Run(disk, history, remote, writer)
+    run = _Run(disk, history, remote, writer, removals)
     run.commit()
     url = remote.url()
     if run.stays_here():
@@ -96,7 +100,15 @@ def sync(
 class _Run:
     """One sync while it goes on."""
 
-    def __init__(self, disk: StoreDisk, history: StoreHistory, remote: StoreRemote, writer: Writer) -> None:
+    def __init__(
+        self,
+        disk: StoreDisk,
+        history: StoreHistory,
+        remote: StoreRemote,
+        writer: Writer,
+        removals: Removals,
+    ) -> None:
+        self._removals = removals
         self._disk = disk
         self._history = history
         self._remote = remote
@@ -114,7 +126,7 @@ class _Run:
 
     def commit(self) -> Committed:
         """What was written here since the last commit."""
-        done = commit_changes(self._disk, self._history, self._writer)
+        done = commit_changes(self._disk, self._history, self._writer, removals=self._removals)
         self._committed.update(done.changed)
         self._restored.update(done.restored)
         self._blocked = done.blocked
@@ -234,6 +246,7 @@ class _Run:
             pulled=tuple(sorted(self._pulled)),
             is_pushed=is_pushed,
             notes=tuple(sorted(self._notes)),
+            waiting=conflicts_in(self._history.tree(self._head.id)) if self._head is not None else (),
             restored=tuple(sorted(self._restored)),
             blocked=self._blocked,
             rescue=self._rescue,

@@ -13,8 +13,15 @@ from msgspec import Struct
 
 from raddle.actions.memory.ports import StoreDisk
 from raddle.actions.ports import Finding
-from raddle.model.errors import FormatError, InvalidInput, NewerFormat, RaddleError
-from raddle.model.memory.artifact import Artifact, ArtifactIndex, decode_index, parse_blob_uri, unread_reason
+from raddle.model.errors import BrokenFormat, FormatError, InvalidInput, NewerFormat, NotFound, RaddleError
+from raddle.model.memory.artifact import (
+    Artifact,
+    ArtifactIndex,
+    decode_index,
+    encode_index,
+    parse_blob_uri,
+    unread_reason,
+)
 from raddle.model.memory.entry import decode_entry
 from raddle.model.memory.handoff import decode_handoff
 from raddle.model.memory.merge import conflicts_in
@@ -43,11 +50,13 @@ _QUIET = frozenset({*KEPT_FOLDERS, ".gitignore", "README.md"})
 
 
 class Fault(Struct, frozen=True, kw_only=True):
-    """`mend`: bytes -> whether these would do in the file's place; None where no bytes would help."""
+    """`mend`: bytes -> whether these would do in the file's place; None where no bytes would help, or it is not ours
+    to touch. `otherwise`: what takes its place where no such bytes are left anywhere; None: nothing may."""
 
     path: str
     what: str
     mend: Callable[[bytes], bool] | None = None
+    otherwise: bytes | None = None
 
 
 class Checked(Struct, frozen=True, kw_only=True):
@@ -102,7 +111,11 @@ def _mended(disk: StoreDisk, fault: Fault, earlier: Earlier, keep: Keep) -> str:
     if data is not None and not data.strip(b"\0 \r\n"):
         disk.change(fault.path, lambda _: None)
         return "nothing was in it; it is removed"
-    return ""
+    if data is not None and fault.otherwise is not None:
+        kept = keep(fault.path, data)
+        disk.change(fault.path, lambda _: fault.otherwise or None)
+        return f"no whole version of it is left; it begins anew, and what was there is in {kept}"
+    raise NotFound("whole version of", fault.path, "another clone may have one")
 
 
 def _candidates(data: bytes | None, versions: Iterable[bytes]) -> Iterator[bytes]:
@@ -133,6 +146,7 @@ class _Look:
         self._paths = paths
         self._project: Project | None = None
         self._indexes: dict[str, ArtifactIndex | None] = {}
+        self._phases: dict[str, frozenset[str] | None] = {}
 
     def at_project(self) -> Iterator[Fault]:
         """What the store says of itself; NewerFormat where it is from the future."""
@@ -142,7 +156,7 @@ class _Look:
         except NewerFormat:
             raise
         except FormatError as error:
-            yield Fault(path=PROJECT_FILE, what=error.message, mend=_reads(decode_project))
+            yield _unread(PROJECT_FILE, error, decode_project)
         if data is None:
             yield Fault(path=PROJECT_FILE, what="it is missing", mend=_reads(decode_project))
         attributes = self._disk.read(ATTRIBUTES_FILE) or b""
@@ -166,14 +180,26 @@ class _Look:
         }.get(place.kind)
         if look is not None:
             yield from look(place, self._disk.read(place.path) or b"")
-        if place.phase and self._project is not None and place.phase not in self._project.phases:
-            yield Fault(path=place.path, what=f"the project has no phase {place.phase!r}")
+        if place.phase and not self._has_phase(place.run_id, place.phase):
+            yield Fault(path=place.path, what=f"neither the run nor the project has a phase {place.phase!r}")
+
+    def _has_phase(self, run_id: str, phase: str) -> bool:
+        """Does the run name it, or the project? Where neither can be read, who knows."""
+        if run_id not in self._phases:
+            try:
+                data = self._disk.read(run_file(run_id))
+                run = decode_run(data) if data is not None else None
+            except (FormatError, InvalidInput):
+                run = None
+            self._phases[run_id] = None if run is None else frozenset(run.phases)
+        named = [self._phases[run_id], None if self._project is None else frozenset(self._project.phases)]
+        return any(phases is None or phase in phases for phases in named)
 
     def _at_run(self, place: Place, data: bytes) -> Iterator[Fault]:
         try:
             run = decode_run(data)
         except FormatError as error:
-            yield Fault(path=place.path, what=error.message, mend=_reads(decode_run))
+            yield _unread(place.path, error, decode_run)
             return
         if run.run_id != place.run_id:
             yield Fault(path=place.path, what=f"it says that it is run {run.run_id[:40]!r}")
@@ -188,8 +214,8 @@ class _Look:
         try:
             entry = decode_entry(data)
         except FormatError as error:
-            what = "it is empty" if not data else error.message
-            yield Fault(path=place.path, what=what, mend=_reads(decode_entry))
+            fault = _unread(place.path, error, decode_entry)
+            yield fault if data else msgspec.structs.replace(fault, what="it is empty")
             return
         if (entry.entry_id, entry.run_id, entry.phase) != (place.entry_id, place.run_id, place.phase):
             yield Fault(path=place.path, what="it says that it belongs elsewhere")
@@ -198,7 +224,7 @@ class _Look:
         try:
             handoff = decode_handoff(data)
         except FormatError as error:
-            yield Fault(path=place.path, what=error.message, mend=_reads(decode_handoff))
+            yield _unread(place.path, error, decode_handoff, otherwise=b"")
             return
         if (handoff.run_id, handoff.from_phase) != (place.run_id, place.phase):
             yield Fault(path=place.path, what="it says that it belongs elsewhere")
@@ -216,7 +242,8 @@ class _Look:
         try:
             index = decode_index(data)
         except FormatError as error:
-            yield Fault(path=place.path, what=error.message, mend=_reads(decode_index))
+            anew = encode_index(ArtifactIndex(run_id=place.run_id))
+            yield _unread(place.path, error, decode_index, otherwise=anew)
             return
         for artifact_id, pointer in index.unread.items():
             yield Fault(path=place.path, what=unread_reason(artifact_id, pointer))
@@ -271,6 +298,15 @@ class _Look:
             except (FormatError, InvalidInput):
                 self._indexes[run_id] = None
         return self._indexes[run_id]
+
+
+def _unread(
+    path: str, error: FormatError, decode: Callable[[bytes], object], *, otherwise: bytes | None = None
+) -> Fault:
+    """A file that cannot be read. One of a newer format is whole, and for a newer raddle alone to touch."""
+    if not isinstance(error, BrokenFormat):
+        return Fault(path=path, what=error.message)
+    return Fault(path=path, what=error.message, mend=_reads(decode), otherwise=otherwise)
 
 
 def _reads(decode: Callable[[bytes], object]) -> Callable[[bytes], bool]:

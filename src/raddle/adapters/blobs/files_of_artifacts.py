@@ -56,6 +56,8 @@ def file_source(path: Path, spool: Path) -> Iterator[FileSource]:
     if stat.S_ISREG(mode):
         yield FileSource(path, path.name)
         return
+    if not stat.S_ISFIFO(mode):  # a device may never end
+        raise InvalidInput(f"{path} is no file", "name a file, or give the bytes to stdin: -")
     try:
         with path.open("rb") as opened, spooled(opened, spool) as source:
             yield source

@@ -28,6 +28,7 @@ from raddle.adapters.files import (
 from raddle.adapters.locks import LockFiles
 from raddle.adapters.memory_repo.scan_cache import ScanCache
 from raddle.adapters.memory_repo.scanning import scan_folder
+from raddle.adapters.temporaries import sweep_temporaries
 from raddle.model.errors import ConflictError, InvalidInput
 from raddle.model.memory.merge_trees import DiskStep
 from raddle.model.memory.names import folded, is_dangerous, shown
@@ -199,6 +200,10 @@ class StoreFolder:
                     left.append(step)
         return tuple(left)
 
+    def sweep(self) -> int:
+        """Remove what killed processes left half-made, an hour ago or longer; how many files went."""
+        return sum(sweep_temporaries(folder) for folder in _folders(self.root))
+
     def id_of(self, data: bytes) -> str:
         """The id that git has for a content."""
         return hashlib.new(
@@ -273,6 +278,14 @@ class StoreFolder:
             return
         except OSError as error:
             raise storage_error(error, file, "remove") from error
+
+
+def _folders(folder: Path) -> Iterator[Path]:
+    """The folder and all below it that are a store's own."""
+    yield folder
+    for entry in _entries(folder):
+        if entry.is_dir(follow_symlinks=False) and not is_dangerous(entry.name):
+            yield from _folders(Path(entry.path))
 
 
 def _is_there(path: str) -> ConflictError:

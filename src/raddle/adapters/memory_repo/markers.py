@@ -110,7 +110,8 @@ def leads_outside(found: FoundMarker) -> InvalidInput:
     """What to say of a marker whose store is not below its folder, where no person said that it is there."""
     return InvalidInput(
         f"{found.file} names a store outside of {found.folder}: {shown(found.store.path)}",
-        f"if you trust it: raddle store attach --store {place_outside(found)}",
+        f"if you trust it: raddle store attach --store {place_outside(found)}"
+        + (" --allow-clone" if found.store.mode == "repo" and found.store.url else ""),
     )
 
 

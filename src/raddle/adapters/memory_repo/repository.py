@@ -13,6 +13,7 @@ from pathlib import Path
 from raddle.actions.memory.ports import Commit, CommittedMeanwhile, Writer
 from raddle.adapters.files import find_bytes, make_folder, write_atomic
 from raddle.adapters.git import place_of_relative_remotes
+from raddle.adapters.memory_repo.git_streams import contents_in, import_stream, tree_in
 from raddle.adapters.memory_repo.store_git import (
     NETWORK_SECONDS,
     answer_of,
@@ -23,7 +24,7 @@ from raddle.adapters.memory_repo.store_git import (
 )
 from raddle.adapters.programs import Completed
 from raddle.model.errors import BrokenFormat, Forbidden, StorageError
-from raddle.model.memory.merge_trees import is_regular
+from raddle.model.memory.repo_layout import is_safe
 
 NODE_TRAILER = "Raddle-Node"
 UNKNOWN_NODE = "unknown"
@@ -34,7 +35,7 @@ UPKEEP_AT = 2_000
 _INCOMING = "refs/raddle/incoming"
 _FORMAT = f"%H%x00%P%x00%ct%x00%(trailers:key={NODE_TRAILER},valueonly,separator=%x2C)"
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z", re.ASCII)
-_SETTINGS = r"^(remote\..*\.(url|pushurl)|branch\..*\.remote|user\.(name|email)|gc\.auto|core\.sshcommand)$"
+_SETTINGS = r"^(remote\..*\.(url|pushurl)|branch\..*\.remote|user\.(name|email)|core\.sshcommand)$"
 _UPKEEP_SECONDS = 600.0
 _TREES_KEPT, _COMMITS_KEPT = 4, 16
 _PASSWORD = re.compile(r"(://[^/@\s:]*):[^/@\s]*@")
@@ -75,7 +76,7 @@ class StoreRepository:
         """Path -> id, for every entry of a commit."""
         known = self._trees.get(commit_id)
         if known is None:
-            known = _tree(answer_of(self._root, ["ls-tree", "-r", "-z", "--full-tree", commit_id]))
+            known = tree_in(answer_of(self._root, ["ls-tree", "-r", "-z", "--full-tree", commit_id]))
             self.learn_tree(commit_id, known)
         return dict(known)
 
@@ -104,7 +105,7 @@ class StoreRepository:
         answer = answer_of(
             self._root, ["cat-file", "--batch"], input="".join(f"{one}\n" for one in wanted).encode()
         )
-        return _contents(answer)
+        return contents_in(answer)
 
     def commit(
         self,
@@ -118,7 +119,7 @@ class StoreRepository:
         """A commit on `parent` with these changes; `moves`: the branch, which is at `parent`, goes to it."""
         ref = f"refs/heads/{self.branch()}" if moves else _INCOMING
         at = writer.now() // 1_000_000
-        stream = _import_stream(
+        stream = import_stream(
             ref,
             changes,
             parent=parent,
@@ -238,7 +239,11 @@ class StoreRepository:
     def maintain(self) -> None:
         """Have git pack what has gathered, where it finds it worth it. Not where the store is a branch of the code's
         repository, which the person's own git looks after, nor where they switched it off."""
-        if (self._root / ".git").is_dir() and self._git_settings().get("gc.auto") != "0":
+        if not (self._root / ".git").is_dir():
+            return
+        # The last one is that of our own command line.
+        *theirs, _ = run_store_git(self._root, ["config", "--get-all", "gc.auto"]).stdout.split()
+        if theirs[-1:] != [b"0"]:
             upkeep = ["-c", f"gc.auto={UPKEEP_AT}", "-c", "gc.autoDetach=false", "gc", "--auto", "--quiet"]
             run_store_git(self._root, upkeep, timeout=_UPKEEP_SECONDS)
 
@@ -278,9 +283,14 @@ class StoreRepository:
     def _tidy_index(self) -> None:
         """Have git's index say what the branch says, so that a person's `git status` tells of what is not committed.
 
-        It is for people only: one that somebody else has locked is left as it is.
+        It is for people only: one that somebody else has locked is left as it is. Names that git itself takes into no
+        index (a hostile clone may have pushed `.GIT`) are left out of it, or nothing of it would be true any more.
         """
-        run_store_git(self._root, ["read-tree", "HEAD"])
+        if run_store_git(self._root, ["read-tree", "HEAD"]).code != 0:
+            listing = answer_of(self._root, ["ls-tree", "-r", "-z", "--full-tree", "HEAD"])
+            lines = [line for line in listing.split(b"\0") if line and _may_be_in_an_index(line)]
+            run_store_git(self._root, ["read-tree", "--empty"])
+            run_store_git(self._root, ["update-index", "-z", "--index-info"], input=b"\0".join([*lines, b""]))
 
     def _git_settings(self) -> dict[str, str]:
         if not self._settings:
@@ -334,6 +344,10 @@ class StoreRepository:
         return run_store_git(self._root, arguments, timeout=NETWORK_SECONDS, env=env)
 
 
+def _may_be_in_an_index(line: bytes) -> bool:
+    return is_safe(line.partition(b"\t")[2].decode(errors="surrogateescape"))
+
+
 def _moved_meanwhile(told: str) -> bool:
     return any(
         words in told
@@ -349,65 +363,3 @@ def _moved_meanwhile(told: str) -> bool:
 
 def _plain(text: str) -> str:
     return re.sub(r"[<>\x00-\x1f\x7f]", "", text).strip()
-
-
-def _tree(listing: bytes) -> dict[str, str]:
-    tree = {}
-    for entry in listing.split(b"\0"):
-        if entry:
-            facts, _, path = entry.partition(b"\t")
-            mode, _, content_id = facts.decode().split(" ")
-            is_file = mode in ("100644", "100755", "100664")
-            tree[path.decode(errors="surrogateescape")] = content_id if is_file else f"{mode} {content_id}"
-    return tree
-
-
-def _contents(answer: bytes) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
-    at = 0
-    while at < len(answer):
-        end = answer.index(b"\n", at)
-        parts = answer[at:end].decode().split(" ")
-        at = end + 1
-        if len(parts) == 3 and parts[2].isdigit():
-            size = int(parts[2])
-            found[parts[0]] = answer[at : at + size]
-            at += size + 1
-        else:
-            raise BrokenFormat(
-                f"git no longer has the content {parts[0][:40]}",
-                "see `git fsck` in the store; another clone may have it",
-            )
-    return found
-
-
-def _import_stream(
-    ref: str, changes: Mapping[str, str | bytes | None], *, parent: str | None, who: str, message: str
-) -> bytes:
-    """A commit in the words of git fast-import; it answers with the id of the commit."""
-    text = message.encode(errors="replace")
-    author = who.encode(errors="replace")
-    parts = [
-        b"commit %s\nmark :1\nauthor %s\ncommitter %s\ndata %d\n%s\n"
-        % (ref.encode(errors="surrogateescape"), author, author, len(text), text)
-    ]
-    parts.append(b"from %s\n" % parent.encode() if parent else b"deleteall\n")
-    for path, content in sorted(changes.items(), key=lambda change: change[1] is not None):
-        quoted = _quoted(path)
-        if content is None:
-            parts.append(b"D %s\n" % quoted)
-        elif isinstance(content, bytes):
-            parts.append(b"M 100644 inline %s\ndata %d\n%s\n" % (quoted, len(content), content))
-        elif is_regular(content):
-            parts.append(b"M 100644 %s %s\n" % (content.encode(), quoted))
-        else:
-            mode, _, content_id = content.partition(" ")
-            parts.append(b"M %s %s %s\n" % (mode.encode(), content_id.encode(), quoted))
-    parts.append(b"\nget-mark :1\ndone\n")
-    return b"".join(parts)
-
-
-def _quoted(path: str) -> bytes:
-    data = path.encode(errors="surrogateescape")
-    special = data.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
-    return b'"' + re.sub(rb"[\x00-\x1f\x7f]", lambda found: b"\\%03o" % found[0][0], special) + b'"'

@@ -49,6 +49,7 @@ OPTIONS = tuple(part for name, value in _SETTINGS.items() for part in ("-c", f"{
 ENVIRONMENT = {"SSH_ASKPASS_REQUIRE": "never", "SSH_ASKPASS": "", "GCM_INTERACTIVE": "never"}
 """No window asks for a password: GIT_TERMINAL_PROMPT alone leaves these."""
 
+_NO_ROOM = ("no space left", "out of diskspace", "disk quota exceeded")
 _PASSWORD = re.compile(r"(://[^/@\s:]*):[^/@\s]*@")
 _FORMAT = re.compile(rb"^\s*objectformat\s*=\s*(\w+)", re.IGNORECASE | re.MULTILINE)
 
@@ -86,6 +87,11 @@ def git_failed(root: Path, verb: str, answer: Completed) -> StorageError | Broke
     why = complaint(answer)
     if "not a git repository" in why:
         return BrokenFormat(f"{root} is no git repository: {why}", "mend it with `raddle store adopt`")
+    told = answer.stderr.decode(errors="replace").lower()
+    if any(words in told for words in _NO_ROOM):
+        return StorageError(
+            f"git {verb} failed in {root}: the disk is full", "free some space, then try again"
+        )
     return StorageError(f"git {verb} failed in {root}: {why}", "see `raddle store status`")
 
 

@@ -42,8 +42,19 @@ def phase_option(help: str = "The phase; else the one that is active.") -> Decor
     return click.option("--phase", metavar="PHASE", help=help)
 
 
+def _not_empty(_: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """An empty value is a variable that a script forgot to set, and means no run at all."""
+    if value is not None and not value.strip():
+        raise click.BadParameter("it is empty", param=parameter)
+    return value
+
+
 run_option = click.option(
-    "--run", "run_id", metavar="RUN", help="The run, or the start of its id; else the newest one."
+    "--run",
+    "run_id",
+    metavar="RUN",
+    callback=_not_empty,
+    help="The run, or the start of its id; else the newest one.",
 )
 
 file_argument = click.Path(path_type=Path)

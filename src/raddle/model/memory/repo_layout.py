@@ -109,7 +109,7 @@ def check_node_id(text: str) -> str:
 
 def check_phase(text: str) -> str:
     """`text` as a phase's name, in its canonical form."""
-    return check_name(text, "phase", LONGEST_PHASE)
+    return check_name(_no_option(text, "phase"), "phase", LONGEST_PHASE)
 
 
 def check_phases(texts: Sequence[str]) -> tuple[str, ...]:
@@ -128,7 +128,7 @@ def check_phases(texts: Sequence[str]) -> tuple[str, ...]:
 
 def check_namespace(text: str) -> str:
     """`text` as a namespace of the memory, in its canonical form."""
-    return check_name(text, "namespace")
+    return check_name(_no_option(text, "namespace"), "namespace")
 
 
 def check_key(text: str) -> str:
@@ -150,7 +150,13 @@ def check_key(text: str) -> str:
 
 def check_artifact_id(text: str) -> str:
     """`text` as an artifact's id, in its canonical form."""
-    return check_name(text, "artifact id")
+    return check_name(_no_option(text, "artifact id"), "artifact id")
+
+
+def _no_option(text: str, what: str) -> str:
+    if text.startswith("-"):
+        raise InvalidInput(f"{what} {shown(text)} looks like an option", "begin it with a letter or a digit")
+    return text
 
 
 def check_new_key(key: str, existing: Iterable[str]) -> str:

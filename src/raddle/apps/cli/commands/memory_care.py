@@ -12,11 +12,12 @@ from raddle.apps.cli.options import as_json
 from raddle.wiring.memory import ProjectMemory
 
 if TYPE_CHECKING:
+    from raddle.actions.memory.committing import Removals
     from raddle.actions.memory.syncing import SyncReport
     from raddle.model.memory.merge import Note
 
-_UNSETTLED, _DAMAGED = 4, 5
-"""Exit codes, as `diagnostics` has them: a person has to say something first; bytes cannot be read."""
+_UNSETTLED, _DAMAGED, _AWAY = 4, 5, 7
+"""Exit codes, as `diagnostics` has them: a person has to say something first; bytes cannot be read; no network."""
 _SHOWN = 20
 
 
@@ -24,18 +25,26 @@ _SHOWN = 20
     help="""Bring this memory and its git remote into step: commit, fetch, merge, push.
 
     Two versions of one thing are merged record by record; where both cannot stand, both are kept, and `raddle memory
-    resolve` lists them. Without a network all of it is kept here, and the next sync goes on. The first push asks, for
-    whoever can read the remote can read the memory.""",
+    resolve` lists them. Without a network all of it is kept here, and the next sync goes on (exit code 7). The first
+    push asks, for whoever can read the remote can read the memory.""",
 )
 @click.option("--publish", is_flag=True, help="Yes: this memory may go to where its remote is.")
 @click.option("--refill", is_flag=True, help="Fill a remote again that was emptied.")
+@click.option(
+    "--remove",
+    "removals",
+    flag_value="all",
+    default="few",
+    help="Yes: all that is gone from the folder goes everywhere.",
+)
+@click.option("--restore", "removals", flag_value="none", help="Bring back all that is gone from the folder.")
 @as_json
 @with_memory
-def sync(memory: ProjectMemory, *, publish: bool, refill: bool, json: bool) -> None:
+def sync(memory: ProjectMemory, *, publish: bool, refill: bool, removals: Removals, json: bool) -> None:
     """Print what was done."""
     from raddle.wiring.memory_syncing import sync_memory  # noqa: PLC0415
 
-    report = sync_memory(memory, may_publish=publish, may_refill=refill)
+    report = sync_memory(memory, may_publish=publish, may_refill=refill, removals=removals)
     if report.state == "not_agreed" and diagnostics.is_terminal() and not json:
         diagnostics.say(f"This memory would go to {report.url}, and whoever can read that can read it.")
         if click.confirm("Push it there?", default=False, err=True):
@@ -48,6 +57,8 @@ def sync(memory: ProjectMemory, *, publish: bool, refill: bool, json: bool) -> N
     _explain(report)
     if report.state in ("not_agreed", "emptied", "pending"):
         click.get_current_context().exit(_UNSETTLED)
+    if report.state == "offline":
+        click.get_current_context().exit(_AWAY)
 
 
 def _told(report: SyncReport) -> str:
@@ -67,7 +78,7 @@ def _told(report: SyncReport) -> str:
         return f"committed ({here}), not pushed: nobody has said yet that it may go to {report.url}"
     if report.state == "emptied":
         return f"committed ({here}), not pushed: {report.url} had this memory, and has it no more"
-    return f"committed ({here}), not pushed: {report.why}"
+    return f"not pushed, what is committed waits here ({here}): {report.why}"
 
 
 def _explain(report: SyncReport) -> None:
@@ -76,17 +87,21 @@ def _explain(report: SyncReport) -> None:
     if report.state == "emptied":
         diagnostics.say("`raddle store sync --refill` pushes all of it again")
     if report.restored:
-        diagnostics.note(f"{words.count(len(report.restored), 'file')} that nobody removes came back")
+        named = ", ".join(report.restored[:3]) + (", …" if len(report.restored) > 3 else "")
+        diagnostics.note(words.one_line(f"gone from the folder, and back from the last commit: {named}"))
     if report.rescue:
         diagnostics.note(
-            f"somebody pushed an older state by force: nothing is lost, and what was is in {report.rescue}"
+            f"somebody pushed by force: nothing is lost, and what was here before is in {report.rescue}"
         )
     for path, why in list(report.blocked.items())[:_SHOWN]:
         diagnostics.warn(words.one_line(f"{path} is left out: {why}"))
     for note in report.notes[:_SHOWN]:
         diagnostics.note(words.one_line(_words_of(note)))
-    if any(note.kind == "conflict" for note in report.notes):
-        diagnostics.suggest("`raddle memory resolve` lists what is to be settled")
+    if report.waiting:
+        versions = words.count(len(report.waiting), "version")
+        diagnostics.note(
+            f"{versions} of something that was changed in two places to settle: `raddle memory resolve`"
+        )
 
 
 def _words_of(note: Note) -> str:
@@ -109,6 +124,7 @@ def _plain(report: SyncReport) -> dict[str, object]:
             {"kind": note.kind, "path": note.path, "other": note.other, "clashes": list(note.clashes)}
             for note in report.notes
         ],
+        "waiting": list(report.waiting),
         "restored": list(report.restored),
         "blocked": report.blocked,
         "rescue": report.rescue or None,

@@ -16,6 +16,7 @@ from raddle.apps.cli.plain_json import encoded
 from raddle.model.errors import InvalidInput, NotFound, StorageError
 
 if TYPE_CHECKING:
+    from raddle.actions.ports import Finding
     from raddle.model.memory.handoff import Evidence, Handoff
     from raddle.wiring import Stores
     from raddle.wiring.memory import ProjectMemory
@@ -165,12 +166,12 @@ def show(memory: ProjectMemory, run_id: str | None, phase: str | None, json: boo
     from raddle.actions.memory.runs import resolve_run  # noqa: PLC0415
 
     run = resolve_run(memory.files, run_id or "").run_id
+    findings: list[Finding] = []
     if phase:
         shown = [show_handoff(memory.files, run, phase)]
     else:
-        found = list_handoffs(memory.files, run)
-        tell_findings(found.findings)
-        shown = found.handoffs
+        shown, findings = list_handoffs(memory.files, run)
+        tell_findings(findings)
     if json:
         output.json(_shape(shown[0]) if phase else [_shape(one) for one in shown])
         return
@@ -179,7 +180,7 @@ def show(memory: ProjectMemory, run_id: str | None, phase: str | None, json: boo
             output.line()
         for line in handoff_lines(one, memory.stores.clock()):
             output.styled(line)
-    if not shown:
+    if not shown and not findings:
         diagnostics.say("no phase has published a handoff yet")
 
 

@@ -10,7 +10,7 @@ from raddle.apps.cli import diagnostics, output, words
 from raddle.apps.cli.memory_options import run_option, with_memory
 from raddle.apps.cli.memory_words import count_entries, status, tell_findings
 from raddle.apps.cli.options import Words, as_json
-from raddle.model.errors import InvalidInput
+from raddle.model.errors import FormatError, InvalidInput
 
 if TYPE_CHECKING:
     from raddle.actions.memory.runs import Contents
@@ -92,7 +92,11 @@ def show(memory: ProjectMemory, run_id: str, json: bool) -> None:
 
     one = resolve_run(memory.files, run_id)
     contents = contents_of(memory.files, one.run_id)
-    artifacts = [artifact.artifact_id for artifact in list_artifacts(memory.files, one.run_id).artifacts]
+    try:
+        artifacts = [artifact.artifact_id for artifact in list_artifacts(memory.files, one.run_id).artifacts]
+    except FormatError as error:  # it costs itself only
+        diagnostics.warn(f"{words.one_line(error.message)}: the artifacts of the run are not shown")
+        artifacts = []
     if json:
         output.json(
             {

@@ -1,0 +1,73 @@
+"""What git's plumbing says and is told, as bytes: trees, contents, commits. No process is started here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from raddle.model.errors import BrokenFormat
+from raddle.model.memory.merge_trees import is_regular
+
+
+def tree_in(listing: bytes) -> dict[str, str]:
+    """Path -> id, of what `ls-tree -r -z` says; what is no file has its mode before its id."""
+    tree = {}
+    for entry in listing.split(b"\0"):
+        if entry:
+            facts, _, path = entry.partition(b"\t")
+            mode, _, content_id = facts.decode().split(" ")
+            is_file = mode in ("100644", "100755", "100664")
+            tree[path.decode(errors="surrogateescape")] = content_id if is_file else f"{mode} {content_id}"
+    return tree
+
+
+def contents_in(answer: bytes) -> dict[str, bytes]:
+    """Id -> bytes, of what `cat-file --batch` says. BrokenFormat where it lacks one."""
+    found: dict[str, bytes] = {}
+    at = 0
+    while at < len(answer):
+        end = answer.index(b"\n", at)
+        parts = answer[at:end].decode().split(" ")
+        at = end + 1
+        if len(parts) == 3 and parts[2].isdigit():
+            size = int(parts[2])
+            found[parts[0]] = answer[at : at + size]
+            at += size + 1
+        else:
+            raise BrokenFormat(
+                f"git no longer has the content {parts[0][:40]}",
+                "see `git fsck` in the store; another clone may have it",
+            )
+    return found
+
+
+def import_stream(
+    ref: str, changes: Mapping[str, str | bytes | None], *, parent: str | None, who: str, message: str
+) -> bytes:
+    """A commit in the words of git fast-import; it answers with the id of the commit."""
+    text = message.encode(errors="replace")
+    author = who.encode(errors="replace")
+    parts = [
+        b"commit %s\nmark :1\nauthor %s\ncommitter %s\ndata %d\n%s\n"
+        % (ref.encode(errors="surrogateescape"), author, author, len(text), text)
+    ]
+    parts.append(b"from %s\n" % parent.encode() if parent else b"deleteall\n")
+    for path, content in sorted(changes.items(), key=lambda change: change[1] is not None):
+        quoted = _quoted(path)
+        if content is None:
+            parts.append(b"D %s\n" % quoted)
+        elif isinstance(content, bytes):
+            parts.append(b"M 100644 inline %s\ndata %d\n%s\n" % (quoted, len(content), content))
+        elif is_regular(content):
+            parts.append(b"M 100644 %s %s\n" % (content.encode(), quoted))
+        else:
+            mode, _, content_id = content.partition(" ")
+            parts.append(b"M %s %s %s\n" % (mode.encode(), content_id.encode(), quoted))
+    parts.append(b"\nget-mark :1\ndone\n")
+    return b"".join(parts)
+
+
+def _quoted(path: str) -> bytes:
+    data = path.encode(errors="surrogateescape")
+    special = data.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
+    return b'"' + re.sub(rb"[\x00-\x1f\x7f]", lambda found: b"\\%03o" % found[0][0], special) + b'"'

@@ -1,9 +1,15 @@
-"""What every test gets without asking: the seal, a home of its own, and the Hypothesis profile."""
+"""What every test gets without asking: the seal, a home of its own, and the Hypothesis profile.
+
+Also what makes a run of thousands of tests cheap: what was compiled is kept, and what was collected is not looked
+through again for garbage.
+"""
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,7 +25,20 @@ settings.load_profile(PROFILE)
 
 seal.seal_process()
 
+# Collecting makes hundreds of thousands of objects that all stay: see `pytest_collection_finish`.
+gc.disable()
+
+# Containers like to set it. Each worker, and each raddle that a test starts, would compile everything anew.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 _homes = itertools.count()
+
+
+def pytest_collection_finish() -> None:
+    """From now on garbage is looked for, but not among what will be there to the end."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

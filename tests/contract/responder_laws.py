@@ -6,8 +6,10 @@ model streams, and gives the fixture `stage`. What only one kind can show is in 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import threading
 import tracemalloc
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol, TypeVar
@@ -121,6 +123,33 @@ def refused(kind: type[E], responder: Responder) -> tuple[E, list[Event]]:
     return error, events
 
 
+@contextlib.contextmanager
+def pressing_ctrl_c() -> Iterator[Callable[[], None]]:
+    """What presses Ctrl-C as a person does: again, until it is heard (one that comes just before a read waits for
+    the read), and once more does nothing."""
+    is_heard = threading.Event()
+
+    def hear(*_: object) -> None:
+        if not is_heard.is_set():
+            is_heard.set()
+            raise KeyboardInterrupt
+
+    def keep_pressing() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        while not is_heard.wait(0.1):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    finger = threading.Thread(target=keep_pressing, daemon=True)
+    before = signal.signal(signal.SIGINT, hear)
+    try:
+        yield finger.start
+    finally:
+        is_heard.set()
+        if finger.ident is not None:
+            finger.join()
+        signal.signal(signal.SIGINT, before)
+
+
 class ResponderLaws:
     """What holds for everybody."""
 
@@ -189,9 +218,10 @@ class ResponderLaws:
         assert stage.is_left_alone()
 
     def test_ctrl_c_while_nothing_comes_leaves_nobody_at_work(self, stage: Stage) -> None:
-        stage.hangs("First", meanwhile=lambda: os.kill(os.getpid(), signal.SIGINT))
-        with pytest.raises(KeyboardInterrupt):
-            asked(stage.responder())
+        with pressing_ctrl_c() as press:
+            stage.hangs("First", meanwhile=press)
+            with pytest.raises(KeyboardInterrupt):
+                asked(stage.responder())
         assert stage.is_left_alone()
 
     def test_where_nobody_is_nothing_was_begun(self, stage: Stage) -> None:

@@ -65,7 +65,7 @@ def ours(tmp_path: Path, peer: Peer) -> Clone:
 
 def test_a_store_of_the_peer_opens_verifies_and_syncs_here(ours: Clone) -> None:
     (run,) = list_runs(ours.files).runs
-    (entry,) = list_entries(EntryFiles(ours.files), run.run_id).entries
+    (entry,) = list_entries(EntryFiles(ours.files), run.run_id, type="decision").entries
     assert entry.payload == {"text": "keep the parser"}
     assert get_memory(ours.files, "team/release").text is not None
 
@@ -87,7 +87,9 @@ def test_what_the_peer_did_to_an_artifact_with_windows_line_ends_is_found_and_me
 
 def test_what_is_written_here_is_read_there(ours: Clone, peer: Peer) -> None:
     (run,) = list_runs(ours.files).runs
-    EntryLog(ours.files, ours.writer).add(run.run_id, "build", NewEntry(type="note", payload={"text": "from us"}))
+    EntryLog(ours.files, ours.writer).add(
+        run.run_id, "build", NewEntry(type="note", payload={"text": "from us"})
+    )
     ours.write("memory/team/ours", "# Ours\n\nwritten here\n")
     assert ours.sync().is_pushed
     peer("sync")

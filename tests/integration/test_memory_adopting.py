@@ -371,7 +371,7 @@ def test_a_store_without_git_gets_a_repository_of_its_own(root: Path) -> None:
     taken_over(root)
     with stores_in(root) as stores:
         assert sync_memory(ProjectMemory(stores, root)).state == "no_remote"
-    assert git("status", "--porcelain", cwd=root) == ""
+    assert git("status", "--porcelain", "--untracked-files=no", cwd=root) == ""
     assert text(root, ATTRIBUTES_FILE) == "* -text\n"
 
 

@@ -226,6 +226,18 @@ def test_an_agreement_is_of_this_memory_alone_and_never_committed(
         other.add()
 
 
+def test_a_shared_folder_that_is_gone_is_not_made_anew_as_if_it_were_mounted(
+    memory: Memory, tmp_path: Path
+) -> None:
+    memory.says(objects=str(tmp_path / "blobs"))
+    memory.add(agrees=True)
+    (tmp_path / "blobs").rename(tmp_path / "unmounted")
+    with pytest.raises(NotFound, match="no folder") as caught:
+        memory.add(LARGE + b"!", "another", agrees=True)
+    assert "mount it" in caught.value.hint
+    assert not (tmp_path / "blobs").exists()
+
+
 def test_bytes_are_read_without_an_agreement(memory: Memory, stores: Stores, tmp_path: Path) -> None:
     memory.says(objects=str(tmp_path / "blobs"))
     memory.add(agrees=True)

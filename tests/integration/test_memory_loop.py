@@ -52,6 +52,7 @@ class Daemon:
             seconds=lambda: self.now,
             clock=system_clock,
             draw=lambda: 0.5,
+            beside=lambda work: work(),
         )
 
     def after(self, seconds: float) -> None:

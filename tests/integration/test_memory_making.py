@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from raddle.adapters.memory_repo.repository import StoreRepository
-from raddle.model.errors import ConflictError, InvalidInput, NetworkError, NotFound
+from raddle.model.errors import ConflictError, InvalidInput, NetworkError, NotFound, RaddleError
 from raddle.model.memory.marker import decode_marker
 from raddle.model.memory.repo_layout import ATTRIBUTES_FILE, KEPT_FOLDERS, MARKER_FILE, PROJECT_FILE
 from raddle.wiring.memory import open_memory
+from raddle.wiring.memory_adopting import adopt, plan_adoption
 from raddle.wiring.memory_making import StoreMade, attach_store, init_store, init_worktree
 from raddle.wiring.memory_places import known_stores
+from raddle.wiring.memory_status import store_status
+from raddle.wiring.memory_syncing import sync_memory
 from tests.memory_clones import git
 from tests.memory_hosts import BRANCH, branches, commit, make_code, stores_in, untouchable, work_in_progress
 
@@ -43,6 +47,27 @@ class TestOfItsOwn:
         assert committed(made.root) == NEW
         assert git("status", "--porcelain", cwd=made.root) == ""
         assert git("log", "--format=%P", cwd=made.root).strip() == ""
+
+    def test_it_is_found_from_where_it_was_made(self, tmp_path: Path) -> None:
+        code = make_code(tmp_path / "code")
+        (code / "inner").mkdir()
+        made = on_own(code / "inner")
+        assert (made.marker, made.is_marker_new) == (code / MARKER_FILE, True)
+        plain = on_own(tmp_path)
+        for place, root in ((code, made.root), (code / "inner", made.root), (tmp_path, plain.root)):
+            with stores_in(place) as stores:
+                assert open_memory(stores).root == root
+                assert attach_store(stores).done == "there"
+
+    def test_at_a_place_that_a_person_named_it_is_said_how_it_is_found(self, tmp_path: Path) -> None:
+        made = on_own(tmp_path, store=str(tmp_path / "place"))
+        assert "--host-repo" in made.notes[0]
+        assert not (tmp_path / MARKER_FILE).exists()
+        with stores_in(tmp_path) as stores:
+            plan = plan_adoption(stores, str(made.root), host_repo=str(tmp_path))
+            assert "+  path: ./place" in plan.diff
+            adopt(stores, plan)
+            assert open_memory(stores).root == made.root
 
     def test_it_opens_and_this_machine_knows_it(self, tmp_path: Path) -> None:
         made = on_own(tmp_path)
@@ -78,6 +103,11 @@ class TestOfItsOwn:
         assert committed(made.root) == NEW
         git("add", "-A", cwd=code)
         assert BRANCH not in git("ls-files", cwd=code)
+
+    def test_a_place_in_another_store_is_refused(self, tmp_path: Path) -> None:
+        outer = on_own(tmp_path).root
+        with pytest.raises(InvalidInput, match="lies in the store"):
+            on_own(tmp_path, store=str(outer / "memory" / "new"))
 
     def test_an_empty_folder_is_as_good_as_none(self, tmp_path: Path) -> None:
         (tmp_path / "place").mkdir()
@@ -280,6 +310,16 @@ class TestOnABranchOfTheCode:
             in_worktree(code, store=str(code / place))
         assert branches(code) == ["main"]
 
+    def test_a_place_that_cannot_be_made_leaves_no_branch(self, tmp_path: Path) -> None:
+        code = make_code(tmp_path / "code")
+        for place in ("/proc/x", str(code / ("n" * 300))):
+            with pytest.raises(RaddleError):
+                in_worktree(code, store=place)
+            with pytest.raises(RaddleError):
+                on_own(code, store=place)
+        assert branches(code) == ["main"]
+        assert git("status", "--porcelain", cwd=code) == ""
+
     def test_hooks_of_the_code_do_not_run(self, tmp_path: Path) -> None:
         code = make_code(tmp_path / "code")
         hooks = code / ".git" / "hooks"
@@ -399,3 +439,59 @@ def _remove(root: Path) -> None:
     import shutil
 
     shutil.rmtree(root)
+
+
+UNUSUAL = {
+    "a line end": b"a\nb",
+    "line ends at its end": b"ab\n\n",
+    "a return": b"a\r",
+    "spaces around": b" a ",
+    "no text": b"caf\xe9",
+    "a dash": b"-a",
+    "quotes": b"a\"'\\t",
+    "signs of patterns": b"[a]*?!#",
+}
+
+
+@pytest.mark.parametrize("name", UNUSUAL.values(), ids=UNUSUAL)
+def test_code_in_a_folder_of_any_name_has_its_memory(tmp_path: Path, name: bytes) -> None:
+    code = make_code(tmp_path / os.fsdecode(name) / os.fsdecode(name))
+    made = in_worktree(code)
+    assert made.root == code / BRANCH
+    assert git("status", "--porcelain", cwd=code) == f"?? {MARKER_FILE}\n"
+    for _ in range(2):
+        with stores_in(code) as stores:
+            assert open_memory(stores).root == made.root
+            assert attach_store(stores).root == made.root
+            assert store_status(open_memory(stores)).apart == ""
+            assert sync_memory(open_memory(stores)).state == "no_remote"
+        (made.root / ".git").unlink()
+        with stores_in(code) as stores:
+            assert attach_store(stores).done == "attached"
+
+
+@pytest.mark.parametrize("name", UNUSUAL.values(), ids=UNUSUAL)
+def test_a_store_of_its_own_in_a_folder_of_any_name_works(tmp_path: Path, name: bytes) -> None:
+    code = make_code(tmp_path / "code")
+    alone = on_own(code, store=str(code / os.fsdecode(name)))
+    assert git("status", "--porcelain", cwd=code) == ""
+    with stores_in(alone.root) as stores:
+        assert sync_memory(open_memory(stores)).state == "no_remote"
+        assert known_stores(stores.paths) == [alone.root]
+
+
+@pytest.mark.parametrize("name", ["a line end", "a return", "no text", "quotes"])
+def test_a_folder_that_a_marker_cannot_name_is_refused_for_that(tmp_path: Path, name: str) -> None:
+    code = make_code(tmp_path / "code")
+    with pytest.raises(InvalidInput, match="cannot be a store's folder"):
+        in_worktree(code, store=str(code / os.fsdecode(UNUSUAL[name])))
+    assert branches(code) == ["main"]
+
+
+@pytest.mark.parametrize("name", ["spaces around", "a dash", "signs of patterns"])
+def test_a_folder_that_a_marker_can_name_is_found_by_it(tmp_path: Path, name: str) -> None:
+    code = make_code(tmp_path / "code")
+    made = in_worktree(code, store=str(code / os.fsdecode(UNUSUAL[name])))
+    with stores_in(code) as stores:
+        assert open_memory(stores).root == made.root
+    assert git("status", "--porcelain", cwd=code) == f"?? {MARKER_FILE}\n"

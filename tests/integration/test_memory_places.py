@@ -11,8 +11,15 @@ from raddle.adapters.memory_repo.markers import FoundMarker, read_marker
 from raddle.config import load_config
 from raddle.model.errors import BrokenFormat, InvalidInput, NewerFormat, NotFound
 from raddle.model.memory.repo_layout import MARKER_FILE, PEER_MARKER_FILE, PROJECT_FILE
-from raddle.wiring.memory_places import find_store, is_store, known_stores, marked_place, note_store
-from tests.memory_hosts import lay
+from raddle.wiring.memory_places import (
+    find_store,
+    is_cut_short,
+    is_store,
+    known_stores,
+    marked_place,
+    note_store,
+)
+from tests.memory_hosts import lay, make_code
 
 
 def make_store(root: Path) -> Path:
@@ -155,6 +162,29 @@ def test_a_project_file_alone_is_no_store(tmp_path: Path) -> None:
     (tmp_path / PROJECT_FILE).write_text("name: somebody else's\n")
     assert not is_store(tmp_path)
     (tmp_path / "memory").mkdir()
+    assert is_store(tmp_path)
+
+
+@pytest.mark.parametrize("place", ["code", "sub"])
+def test_code_with_a_project_file_of_its_own_is_no_store(tmp_path: Path, place: str) -> None:
+    code = make_code(tmp_path / "code")
+    files = {PROJECT_FILE: "project_id: site\n", ".gitattributes": "* -text\n"}
+    lay(code / "sub" if place == "sub" else code, files)
+    assert not is_store(code)
+    assert not is_store(code / "sub")
+    with pytest.raises(NotFound):
+        found(code / "sub" if place == "sub" else code)
+    (code / PROJECT_FILE).unlink(missing_ok=True)
+    assert not is_cut_short(code)
+
+
+def test_a_store_is_known_by_its_attributes_where_its_folders_are_gone(tmp_path: Path) -> None:
+    lay(
+        tmp_path,
+        {PROJECT_FILE: "project_id: loom\nphases: [build]\n", ".gitattributes": "* -text\n*.md diff\n"},
+    )
+    assert found(tmp_path) == (tmp_path, None)
+    lay(tmp_path, {PROJECT_FILE: "schema_version: 2\n"})
     assert is_store(tmp_path)
 
 

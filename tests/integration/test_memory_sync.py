@@ -2,53 +2,27 @@
 
 from __future__ import annotations
 
-import os
+import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from raddle.actions.memory.committing import ManyRemoved, commit_changes
-from raddle.actions.memory.syncing import SyncReport, sync
+from raddle.actions.memory.committing import ManyRemoved
 from raddle.adapters.memory_repo import folder as folder_module
-from raddle.adapters.memory_repo import repository
 from raddle.model.errors import BrokenFormat, ConflictError, Forbidden, NewerFormat
 from raddle.model.memory.merge import conflicts_in
 from raddle.model.memory.project import Project, encode_project
 from raddle.model.memory.repo_layout import PROJECT_FILE
 from tests.memory_clones import BRANCH, Clone, git, make_hub, settle
+from tests.memory_fixtures import paths
+
+pytest_plugins = ["tests.memory_fixtures"]
 
 RUN = "01M8PZKM3KMAB0SYRHJ485PAMY"
 ENTRY = f"runs/{RUN}/phases/build/entries/0001-{RUN}.json"
 PLAN = "memory/team/plan"
-
-
-@pytest.fixture
-def hub(tmp_path: Path) -> Path:
-    return make_hub(tmp_path / "hub.git")
-
-
-@pytest.fixture
-def ada(tmp_path: Path, hub: Path) -> Clone:
-    """A clone with a project in it that the hub has too."""
-    clone = Clone(tmp_path / "ada", hub)
-    clone.begin()
-    assert clone.sync().state == "in_step"
-    return clone
-
-
-@pytest.fixture
-def bob(tmp_path: Path, hub: Path, ada: Clone) -> Clone:
-    """Another one, in step."""
-    clone = Clone(tmp_path / "bob", hub)
-    assert clone.sync().state == "in_step"
-    return clone
-
-
-def paths(clone: Clone) -> set[str]:
-    return {path for path in clone.files.paths() if not path.endswith(".gitkeep")}
 
 
 def test_a_store_without_a_remote_commits_and_says_so(tmp_path: Path) -> None:
@@ -75,6 +49,14 @@ def test_another_remote_is_asked_about_again(tmp_path: Path, ada: Clone) -> None
     ada.open("ada")
     assert ada.sync(may_publish=False).state == "not_agreed"
     assert git("branch", "--list", cwd=other) == ""
+
+
+def test_the_address_that_is_pushed_to_is_the_one_that_is_asked_about(tmp_path: Path, hub: Path) -> None:
+    clone = Clone(tmp_path / "ada", hub)
+    other = make_hub(tmp_path / "other.git")
+    git("remote", "set-url", "--push", "origin", str(other), cwd=clone.root)
+    clone.begin()
+    assert clone.sync(may_publish=False).url == str(other)
 
 
 def test_a_store_that_came_from_a_remote_goes_back_to_it(bob: Clone) -> None:
@@ -155,6 +137,16 @@ def test_many_memories_that_are_gone_are_asked_about_before_they_go_everywhere(
     assert ada.sync(removals="all").is_pushed
     bob.sync()
     assert [path for path in paths(bob) if path.startswith("memory/")] == ["memory/team/0"]
+
+
+def test_a_folder_that_is_gone_is_asked_about_however_little_was_in_it(ada: Clone, bob: Clone) -> None:
+    ada.write(PLAN, "one\n")
+    settle([ada, bob])
+    shutil.rmtree(ada.root / "memory")
+    with pytest.raises(ManyRemoved, match="1 of 1"):
+        ada.sync()
+    assert PLAN in ada.sync(removals="none").restored
+    assert ada.scan() == bob.scan()
 
 
 def test_a_folder_that_was_emptied_takes_nothing_from_anybody(ada: Clone, bob: Clone) -> None:
@@ -345,126 +337,3 @@ def test_a_write_of_another_program_while_a_sync_writes_is_kept_beside(
     (conflict,) = conflicts_in(dict.fromkeys(bob.files.paths()))
     assert bob.text(PLAN) == "an editor saved this just now\n"
     assert bob.text(conflict) == "from bob\n"
-
-
-class Killed(Exception):
-    """The process is gone."""
-
-
-class Dying:
-    """Stands before the three things that a sync works with, and dies at the `at`th thing that it does to them."""
-
-    def __init__(self, at: int, *, after: bool) -> None:
-        self.left = at
-        self.after = after
-
-    def over(self, real: Any) -> Any:
-        dying = self
-
-        class Front:
-            def __getattr__(self, name: str) -> Any:
-                done = getattr(real, name)
-
-                def call(*arguments: Any, **named: Any) -> Any:
-                    dying.left -= 1
-                    if dying.left == 0 and not dying.after:
-                        raise Killed
-                    answer = done(*arguments, **named)
-                    if dying.left == 0:
-                        raise Killed
-                    return answer
-
-                return call
-
-        return Front()
-
-
-def _both_move(ada: Clone, bob: Clone) -> None:
-    ada.write(PLAN, "base\n\n\nend\n")
-    ada.write("memory/team/gone", "x\n")
-    settle([ada, bob])
-    bob.write(PLAN, "from bob\n\n\nend\n")
-    bob.write("memory/team/clash", "bob\n")
-    (bob.root / "memory/team/gone").unlink()
-    bob.sync()
-    ada.write(PLAN, "base\n\n\nfrom ada\n")
-    ada.write("memory/team/clash", "ada\n")
-    ada.files.add({ENTRY: b"{}"})
-
-
-def _points() -> Iterator[Any]:
-    for at in range(1, 33):
-        for after in (False, True):
-            marks = () if at in (9, 22, 25, 27) and after else (pytest.mark.soak,)
-            yield pytest.param(at, after, marks=marks)
-
-
-@pytest.mark.parametrize(("at", "after"), list(_points()))
-def test_a_sync_that_dies_anywhere_is_finished_by_the_next(
-    ada: Clone, bob: Clone, at: int, after: bool
-) -> None:
-    _both_move(ada, bob)
-    dying = Dying(at, after=after)
-    repository = dying.over(ada.repository)
-    try:
-        report: SyncReport | None = sync(
-            dying.over(ada.files), repository, repository, ada.writer, pause=lambda _: None
-        )
-    except Killed:
-        report = None
-    assert report is None or dying.left > 0
-    ada.open("ada")
-    settle([ada, bob])
-    assert ada.scan() == bob.scan()
-    assert ada.text(PLAN) == "from bob\n\n\nfrom ada\n"
-    assert ENTRY in paths(bob)
-    assert "memory/team/gone" not in paths(ada)
-    clashes = [path for path in paths(ada) if path.startswith("memory/team/clash")]
-    assert sorted(ada.text(path) for path in clashes) == ["ada\n", "bob\n"]
-
-
-def test_a_store_inside_another_repository_commits_to_itself_alone(tmp_path: Path) -> None:
-    code = tmp_path / "code"
-    code.mkdir()
-    git("init", "-q", "-b", "main", ".", cwd=code)
-    (code / "mine.py").write_text("x = 1\n")
-    clone = Clone(code / "store", None)
-    clone.begin()
-    clone.sync()
-    assert git("status", "--porcelain", cwd=code).split() == ["??", "mine.py", "??", "store/"]
-    (clone.root / ".git").rename(tmp_path / "gone")
-    with pytest.raises(BrokenFormat):
-        clone.sync()
-    assert os.listdir(code / ".git/refs/heads") == []
-
-
-def test_a_remote_at_a_relative_path_is_the_code_s_also_from_a_worktree(tmp_path: Path, hub: Path) -> None:
-    code = tmp_path / "code"
-    code.mkdir()
-    git("init", "-q", "-b", "main", ".", cwd=code)
-    git("remote", "add", "origin", "../hub.git", cwd=code)
-    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
-    git(*identity, "commit", "-q", "--allow-empty", "-m", "code", cwd=code)
-    git("worktree", "add", "-q", "-b", "notes", "deep/store", cwd=code)
-    clone = Clone.__new__(Clone)
-    clone.root = code / "deep/store"
-    clone.open("ada", own=code / ".git/worktrees/store/raddle")
-    clone.begin()
-    assert clone.sync().is_pushed
-    assert "notes" in git("branch", "--list", cwd=hub)
-
-
-@pytest.mark.parametrize("is_wanted", [True, False])
-def test_git_packs_what_has_gathered_unless_the_person_switched_it_off(
-    ada: Clone, monkeypatch: pytest.MonkeyPatch, is_wanted: bool
-) -> None:
-    monkeypatch.setattr(repository, "UPKEEP_AT", 1)
-    if not is_wanted:
-        git("config", "gc.auto", "0", cwd=ada.root)
-    for number in range(8):
-        ada.files.add({f"memory/many/{number}-{part}": f"{number} {part}\n".encode() for part in range(90)})
-        commit_changes(ada.files, ada.repository, ada.writer)
-    ada.open("ada")
-    ada.repository.maintain()
-    loose = int(git("count-objects", cwd=ada.root).split()[0])
-    assert (loose == 0) == is_wanted

@@ -79,7 +79,7 @@ def test_a_conflict_is_listed_and_settled(store: Path) -> None:
     assert raddle("memory", "resolve", "team/a").code == 2
     assert (
         done("memory", "resolve", "team/a", "--take", waiting["name"]).out
-        == "team/a is that of bbbbbbbb now\n"
+        == "team/a: kept that of bbbbbbbb\n"
     )
     assert done("memory", "get", "team/a").out == "theirs\n"
     assert "nothing waits" in done("memory", "resolve").err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from raddle.model.memory.repo_layout import MARKER_FILE, PROJECT_FILE
 from tests.command_line import done, program, raddle
 from tests.memory_clones import git
 from tests.memory_hosts import BRANCH, commit, lay, make_code
+from tests.seal import CHECKOUT
 
 
 @pytest.fixture
@@ -147,10 +149,13 @@ def test_adopt_shows_what_it_would_do_and_asks(tmp_path: Path, monkeypatch: pyte
     lay(tmp_path, {".redthread.yaml": marker, ".mcp.json": json.dumps(server, indent=2)})
     asked = raddle("store", "adopt", ".")
     assert asked.code == 2
-    assert '+      "command": "raddle"' in asked.out
+    assert "+  mode: repo" in asked.out
     assert not (tmp_path / MARKER_FILE).exists()
     did = done("store", "adopt", ".", "-y", "--json").json
-    assert did["files"] == [str(tmp_path / MARKER_FILE), str(tmp_path / ".mcp.json")]
+    assert did["files"] == [
+        str(tmp_path / MARKER_FILE)
+    ]  # raddle serves no agents yet: theirs go on with the other
+    assert json.loads((tmp_path / ".mcp.json").read_text()) == server
     assert did["project_id"] == "loom"
     assert done("store", "status", "--json").json["host"] == str(tmp_path)
     assert "adopted loom" in done("store", "adopt", "m").out
@@ -207,3 +212,50 @@ def test_a_sync_says_what_it_did_and_a_look_what_is_damaged(tmp_path: Path, code
     (code / BRANCH / "project.yaml").write_bytes(b"{[")
     found = raddle("store", "verify")
     assert found.code == 5
+
+
+def test_the_page_on_json_promises_what_is_printed(code: Path) -> None:
+    page = " ".join((CHECKOUT / "docs/reference/json.md").read_text(encoding="utf-8").split())
+    printed = {
+        "store init": done("store", "init", "loom", "--worktree-repo", ".", "--json").json,
+        "store adopt": done("store", "adopt", "-y", "--json").json,
+        "store status": done("store", "status", "--json").json,
+        "store sync": done("store", "sync", "--publish", "--json").json,
+        "store log": done("store", "log", "--json").json[0],
+        "store verify": done("store", "verify", "--json").json,
+    }
+    run = done("run", "start").lines[0]
+    done("run", "phase", "build", "active")
+    printed["summary set"] = done("summary", "set", "so far", "--json").json
+    printed |= {
+        "summary get": done("summary", "get", "--json").json,
+        "run show": done("run", "show", "--json").json,
+        "store resume": done("store", "resume", run, "--json").json,
+    }
+    promised = {
+        name: re.search(rf"`{name}` (?:prints )?(?:an array, [^{{]*)?`\{{([^}}]+)\}}`", page)
+        for name in printed
+    }
+    assert {name: found and set(found[1].split(", ")) for name, found in promised.items()} == {
+        name: set(plain) for name, plain in printed.items()
+    }
+
+
+def test_a_store_that_lost_its_link_says_what_mends_it_and_that_does(tmp_path: Path, code: Path) -> None:
+    done("store", "init", "loom", "--worktree-repo", ".")
+    done("store", "sync", "--publish")
+    (code / BRANCH / ".git").unlink()
+    refused = raddle("store", "status")
+    assert (refused.code, "raddle store adopt" in refused.err) == (5, True)
+    assert f"joined to the branch {BRANCH}" in raddle("store", "adopt").out
+    assert not (code / BRANCH / ".git").exists()
+    done("store", "adopt", "-y")
+    done("memory", "set", "team/plan", "one")
+    assert done("store", "sync", "--json").json["pushed"]
+    assert git("show", f"{BRANCH}:memory/team/plan", cwd=tmp_path / "hub.git").endswith("one\n")
+    (code / BRANCH / ".git").unlink()
+    git("init", "--quiet", ".", cwd=code / BRANCH)
+    status = done("store", "status")
+    assert "it is a repository of its own, and .raddle.yaml says" in status.err
+    assert "is in no" not in done("store", "adopt", "-y").err
+    assert done("store", "status", "--json").json["apart"] == ""

@@ -192,7 +192,9 @@ def test_every_path_of_a_merged_tree_is_named() -> None:
     assert tree.paths == files.keys()
 
 
-def test_an_artifact_that_was_renamed_in_a_line_that_is_gone_keeps_its_bytes_when_it_comes_once_more() -> None:
+def test_an_artifact_that_was_renamed_in_a_line_that_is_gone_keeps_its_bytes_when_it_comes_once_more() -> (
+    None
+):
     """A push by force took back the merge that renamed it; its own node still has it under the first id."""
     ours, theirs = pointer("plot", "late", "plot.txt", 9), pointer("plot", "early", "plot.txt", 1)
     local = {INDEX_FILE: index(plot=ours), f"{FOLDER}/plot.txt": "late"}

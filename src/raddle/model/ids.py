@@ -45,7 +45,7 @@ class MonotonicIds:
     def __call__(self) -> str:
         """A fresh id."""
         with self._lock:
-            now = self._clock() // 1000
+            now = max(self._clock() // 1000, 0)  # a clock before 1970 must not make the greatest id of all
             if now > self._millisecond:
                 self._millisecond, self._tail = now, secrets.randbits(_TAIL_BITS - 1)
             else:

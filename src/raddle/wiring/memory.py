@@ -36,11 +36,11 @@ class ProjectMemory:
     @functools.cached_property
     def own_folder(self) -> Path:
         """What raddle keeps of this store on this machine alone: in git's own folder, which no commit sees."""
-        from raddle.adapters.git import folder_of_head  # noqa: PLC0415
+        from raddle.adapters.memory_repo.links import git_folder_of  # noqa: PLC0415
         from raddle.model.errors import BrokenFormat  # noqa: PLC0415
 
-        folder = folder_of_head(self.root)
-        if folder is None or not (self.root / ".git").exists():
+        folder = git_folder_of(self.root)
+        if folder is None:
             raise BrokenFormat(f"{self.root} is in no git repository", "mend it with `raddle store adopt`")
         return folder / "raddle"
 
@@ -100,9 +100,10 @@ class ProjectMemory:
 def read_project(root: Path) -> Project:
     """The project of the store at `root`; NotFound where that is no store, a FormatError where it cannot be read."""
     from raddle.adapters.files import find_bytes  # noqa: PLC0415
-    from raddle.model.errors import NotFound  # noqa: PLC0415
+    from raddle.model.errors import BrokenFormat, NotFound  # noqa: PLC0415
     from raddle.model.memory.project import decode_project  # noqa: PLC0415
     from raddle.model.memory.repo_layout import PROJECT_FILE  # noqa: PLC0415
+    from raddle.wiring.memory_places import is_cut_short  # noqa: PLC0415
 
     file = root / PROJECT_FILE
     if file.is_symlink():
@@ -110,6 +111,11 @@ def read_project(root: Path) -> Project:
             f"{file} is a link", "a store's files are never links; check where the store came from"
         )
     data = find_bytes(file)
+    if data is None and is_cut_short(root):
+        raise BrokenFormat(
+            f"{file} is gone",
+            "`raddle store adopt` brings it back from the newest commit, and what else is gone",
+        )
     if data is None:
         raise NotFound("store", str(root), "make one with `raddle store init`, or name one with --store")
     return decode_project(data)

@@ -16,8 +16,9 @@ from msgspec.structs import replace
 from raddle.model.errors import InvalidInput, NotFound
 from raddle.model.memory.repo_layout import ATTRIBUTES, ATTRIBUTES_FILE, MARKER_FILE, PROJECT_FILE
 from raddle.wiring import Stores
+from raddle.wiring.memory_homes import Home, bring_home, home_of
 from raddle.wiring.memory_places import find_store, is_store, marked_place, named_folder, note_store
-from raddle.wiring.memory_sites import store_writer
+from raddle.wiring.memory_sites import STORE_BRANCH, marker_folder, place_said, store_writer
 
 if TYPE_CHECKING:
     from raddle.adapters.agent_settings.settings_file import Change
@@ -28,11 +29,12 @@ REGISTRATION_FILE = ".mcp.json"
 
 
 class Adoption(Struct, frozen=True, kw_only=True):
-    """What would be done. `trouble`: what is wrong with the store's git, in words. `diff`: what would change in the
-    code's files, as `diff -u` shows it."""
+    """What would be done. `home`: where the store belongs; `trouble`: what is wrong with its git, in words; `diff`:
+    what would change in the code's files, as `diff -u` shows it."""
 
     root: Path
     host: Path | None
+    home: Home
     trouble: tuple[str, ...] = ()
     diff: str = ""
     changes: tuple[Change, ...] = ()
@@ -46,7 +48,8 @@ class Adoption(Struct, frozen=True, kw_only=True):
 
 class Adopted(Struct, frozen=True, kw_only=True):
     """What was done. `rescued`: git's names of commits that are kept; `aside`: file -> where its other version stands;
-    `with_markers`: files that hold the markers of a conflict, for a person to look at."""
+    `with_markers`: files that hold the markers of a conflict, for a person to look at; `put_aside`: where a repository
+    is that stood in the place of the store's own."""
 
     root: Path
     project_id: str
@@ -55,18 +58,27 @@ class Adopted(Struct, frozen=True, kw_only=True):
     is_merged: bool = False
     with_markers: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    put_aside: Path | None = None
 
 
-def plan_adoption(stores: Stores, path: str | None = None, *, host_repo: str | None = None) -> Adoption:
+def plan_adoption(
+    stores: Stores, path: str | None = None, *, host_repo: str | None = None, with_server: bool = True
+) -> Adoption:
     """What adopting the store at `path` (the store's folder, or the code's that has its marker; else the nearest) would
-    come to; nothing is changed."""
+    come to; nothing is changed. `with_server`: raddle can be registered as the server of agents in the peer's place."""
+    from raddle.adapters.memory_repo.markers import read_marker  # noqa: PLC0415
+
     root, found = _store_and_marker(stores, path, host_repo)
     host = found.folder if found is not None else named_folder(host_repo) if host_repo else None
-    changes = _changes(found, host)
+    changes = _changes(found, host, with_server=with_server)
+    if found is None and host is not None and read_marker(marker_folder(host)) is None:
+        changes.insert(0, _new_marker(marker_folder(host), root))
+    home = home_of(root, found, host)
     return Adoption(
         root=root,
         host=host,
-        trouble=_trouble_told(root, found),
+        home=home,
+        trouble=_trouble_told(root, found, home),
         diff="".join(map(_diff, changes)),
         changes=tuple(changes),
         marked=found,
@@ -80,10 +92,7 @@ def adopt(stores: Stores, plan: Adoption) -> Adopted:
     from raddle.adapters.memory_repo.mending import files_with_markers, mend  # noqa: PLC0415
 
     writer = store_writer(stores)
-    if not (plan.root / ".git").exists():
-        _begin_here(plan.root)
-    elif not _is_linked(plan.root):
-        _link_again(plan)
+    put_aside = bring_home(stores, plan.root, plan.home, may_begin=True)
     mended = mend(plan.root, _trouble(plan.root, plan.marked), writer)
     folder, _ = opened(plan.root)
     if not (plan.root / PROJECT_FILE).exists():
@@ -104,6 +113,7 @@ def adopt(stores: Stores, plan: Adoption) -> Adopted:
         is_merged=mended.is_merged,
         with_markers=markers,
         files=tuple(str(change.path) for change in plan.changes),
+        put_aside=put_aside,
     )
 
 
@@ -136,16 +146,15 @@ def _store_and_marker(
 
 def _may_be_cut_short(root: Path) -> bool:
     """Is it a repository whose branch holds a store, though its files are not there?"""
+    from raddle.adapters.memory_repo.links import git_folder_of  # noqa: PLC0415
     from raddle.adapters.memory_repo.making import project_at  # noqa: PLC0415
 
-    return (root / ".git").exists() and _is_linked(root) and project_at(root, "HEAD") is not None
+    return git_folder_of(root) is not None and project_at(root, "HEAD") is not None
 
 
-def _trouble_told(root: Path, found: FoundMarker | None) -> tuple[str, ...]:
-    if not (root / ".git").exists():
-        return ("it is in no git repository of its own",)
-    if not _is_linked(root):
-        return ("it and its repository no longer know where the other is",)
+def _trouble_told(root: Path, found: FoundMarker | None, home: Home) -> tuple[str, ...]:
+    if home.kind != "whole":
+        return (home.why,)
     missing = () if (root / PROJECT_FILE).exists() else (f"its {PROJECT_FILE} is missing",)
     return (*_trouble(root, found).told, *missing)
 
@@ -156,27 +165,7 @@ def _trouble(root: Path, found: FoundMarker | None) -> Trouble:
     return look_for_trouble(root, found.store.branch if found is not None else None)
 
 
-def _is_linked(root: Path) -> bool:
-    from raddle.adapters.git import folder_of_head  # noqa: PLC0415
-
-    folder = folder_of_head(root)
-    return folder is not None and (folder / "HEAD").exists()
-
-
-def _link_again(plan: Adoption) -> None:
-    from raddle.adapters.memory_repo.host_repository import open_host  # noqa: PLC0415
-    from raddle.adapters.memory_repo.worktrees import mend_links  # noqa: PLC0415
-
-    mend_links(open_host(plan.host or plan.root.parent), plan.root)
-
-
-def _begin_here(root: Path) -> None:
-    from raddle.adapters.memory_repo.making import FIRST_BRANCH, begin_repository  # noqa: PLC0415
-
-    begin_repository(root, FIRST_BRANCH)
-
-
-def _changes(found: FoundMarker | None, host: Path | None) -> list[Change]:
+def _changes(found: FoundMarker | None, host: Path | None, *, with_server: bool) -> list[Change]:
     """The marker of ours beside the peer's, and the registration of the server."""
     from raddle.adapters.agent_settings.peer_registration import registered_as_ours  # noqa: PLC0415
     from raddle.adapters.agent_settings.settings_file import Change, ordinary_bytes  # noqa: PLC0415
@@ -186,7 +175,7 @@ def _changes(found: FoundMarker | None, host: Path | None) -> list[Change]:
     if found is not None and found.is_peers:
         marker = replace(found.marker)
         changes.append(Change(found.folder / MARKER_FILE, None, encode_marker(marker, found.data)))
-    file = host / REGISTRATION_FILE if host is not None else None
+    file = host / REGISTRATION_FILE if host is not None and with_server else None
     data = ordinary_bytes(file) if file is not None else None
     if file is not None and data is not None:
         text = data.decode("utf-8", "surrogateescape")
@@ -194,6 +183,20 @@ def _changes(found: FoundMarker | None, host: Path | None) -> list[Change]:
         if after != data:
             changes.append(Change(file, data, after))
     return changes
+
+
+def _new_marker(folder: Path, root: Path) -> Change:
+    """Of a store that a person says belongs to code without one."""
+    from raddle.adapters.agent_settings.settings_file import Change  # noqa: PLC0415
+    from raddle.adapters.memory_repo.host_repository import git_at  # noqa: PLC0415
+    from raddle.model.memory.marker import Marker, StorePlace, encode_marker  # noqa: PLC0415
+
+    place = StorePlace(mode="repo", path="./x")
+    if (root / ".git").is_file():
+        on = git_at(root, ["symbolic-ref", "--quiet", "--short", "HEAD"]).stdout.decode(errors="replace")
+        place = StorePlace(mode="worktree", path="./x", branch=on.strip() or STORE_BRANCH)
+    said = place_said(folder, root, place)
+    return Change(folder / MARKER_FILE, None, encode_marker(Marker(store=said)))
 
 
 def _diff(change: Change) -> str:

@@ -85,7 +85,10 @@ class MemoryBlobs:
         place = parse_blob_url(url)
         self._refuse_what_stays(place, name)
         self._refuse_own_folder(place)
-        self._expect_agreement(name, place)
+        is_first = self._expect_agreement(name, place)
+        if place.kind == "folder" and not is_first and not Path(place.where).is_dir():
+            # It was there when it was agreed to: a share that is not mounted looks so.
+            raise NotFound("folder", place.where, f"mount it, or make it once more: mkdir -p {place.where}")
         return self._open(place)
 
     def for_reading(self, name: str) -> StoreOfBlobs:
@@ -138,12 +141,12 @@ class MemoryBlobs:
                 "name a folder outside of it in project.yaml",
             )
 
-    def _expect_agreement(self, name: str, place: BlobPlace) -> None:
-        """Once for each URL, kept beside the store on this machine."""
+    def _expect_agreement(self, name: str, place: BlobPlace) -> bool:
+        """Once for each URL, kept beside the store on this machine; was this the first time?"""
         agreed = [line for line in (find_bytes(self._agreed_file) or b"").split(b"\n") if line]
         line = os.fsencode(place.where)
         if line in agreed:
-            return
+            return False
         question = f"project.yaml says that large artifacts go to {place.where} ({name}). Send them there?"
         if not self._agrees and (self._ask is None or not self._ask(question)):
             raise UserError(
@@ -152,6 +155,7 @@ class MemoryBlobs:
             )
         make_folder(self._agreed_file.parent)
         write_atomic(self._agreed_file, b"\n".join([*agreed, line]) + b"\n")
+        return True
 
     def _open(self, place: BlobPlace) -> StoreOfBlobs:
         from raddle.adapters.blobs.by_hash import blobs_in_bucket, blobs_in_folder  # noqa: PLC0415

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Concatenate, Literal, ParamSpec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from raddle.model.errors import ConflictError, InvalidInput, NetworkError, NotFound
+from raddle.model.errors import ConflictError, InvalidInput, NetworkError, NotFound, RaddleError
 from raddle.model.memory.marker import StorePlace, check_branch, check_url
 from raddle.model.memory.project import Project, encode_project
 from raddle.model.memory.repo_layout import (
@@ -27,8 +27,10 @@ from raddle.model.memory.repo_layout import (
 )
 from raddle.wiring import Stores
 from raddle.wiring.memory import ProjectMemory, read_project
+from raddle.wiring.memory_homes import apart_from_marker, brought_home
 from raddle.wiring.memory_places import (
     checked_out_elsewhere,
+    is_cut_short,
     is_store,
     marked_place,
     named_folder,
@@ -36,6 +38,7 @@ from raddle.wiring.memory_places import (
     workspace_of,
 )
 from raddle.wiring.memory_sites import (
+    STORE_BRANCH,
     STORE_FOLDER,
     chosen_folder,
     existing_folder,
@@ -45,14 +48,19 @@ from raddle.wiring.memory_sites import (
     place_said,
     refuse_second_checkout,
     store_writer,
+    strangers_address,
 )
 
 if TYPE_CHECKING:
     from raddle.adapters.memory_repo.host_repository import HostRepository
     from raddle.adapters.memory_repo.markers import FoundMarker
 
-STORE_BRANCH = "raddle-store"
 PHASES = ("build", "test", "present")
+
+_UNMARKED = (
+    "no marker names it: name it with --store or RADDLE_STORE, or work in its folder; `raddle store adopt PATH "
+    "--host-repo CODE` has the code name it"
+)
 
 _MAKING_SECONDS = 600.0
 """So long another making is waited for: a clone may take its time."""
@@ -108,7 +116,7 @@ def init_store(
     host_repo: str | None = None,
 ) -> StoreMade:
     """A store in a repository of its own, at `store` (else `./raddle-store`). `host_repo`: the code whose marker is to
-    name it.
+    name it; else, where nobody said a place, the one around the workspace: or no command there would find it.
 
     ConflictError where something is there already: nothing is written over.
     """
@@ -116,11 +124,13 @@ def init_store(
 
     project = _new_project(stores, project_id, phases, name)
     root = free_place(chosen_folder(stores, store))
-    host = None if host_repo is None else marker_folder(existing_folder(host_repo))
+    is_beside = host_repo is None and not (store or stores.config.store)
+    named = workspace_of(stores.config) if is_beside else existing_folder(host_repo) if host_repo else None
+    host = None if named is None else marker_folder(named)
     place = None if host is None else place_said(host, root, StorePlace(mode="repo", path="./x"))
     make_repository(root, new_files(project), store_writer(stores))
     made = StoreMade(root=root, done="made", project=project, mode="repo", branch=FIRST_BRANCH, host=host)
-    return _settled(stores, made, place)
+    return _settled(stores, made if host is not None else replace(made, notes=(_UNMARKED,)), place)
 
 
 @_one_at_a_time
@@ -140,7 +150,7 @@ def init_worktree(
     NetworkError where the remote cannot be asked for it; ConflictError where something else is there already.
     """
     from raddle.adapters.memory_repo.host_repository import open_host  # noqa: PLC0415
-    from raddle.adapters.memory_repo.worktrees import begin_branch, find_branch  # noqa: PLC0415
+    from raddle.adapters.memory_repo.worktrees import begin_branch, drop_branch, find_branch  # noqa: PLC0415
 
     project = _new_project(stores, project_id, phases, name)
     branch = check_branch(branch or STORE_BRANCH)
@@ -163,7 +173,12 @@ def init_worktree(
         )
     if found is None:
         found = begin_branch(host, branch, new_files(project), project, store_writer(stores))
-    made = _checked_out(host, root, found.name, found.project, is_new=found.origin == "new")
+    try:
+        made = _checked_out(host, root, found.name, found.project, is_new=found.origin == "new")
+    except RaddleError:
+        if found.origin == "new":
+            drop_branch(host, branch, found.commit_id)
+        raise
     return _settled(stores, replace(made, host=folder), place)
 
 
@@ -188,8 +203,8 @@ def attach_store(
                 "one is enough for all working trees: leave --store out",
             )
         root = elsewhere
-    if is_store(root):
-        return _attached_already(stores, found, root)
+    if is_store(root) or is_cut_short(root):
+        return _attached_already(stores, found, root, allow_clone=allow_clone)
     if found.store.mode == "worktree":
         made = _attach_worktree(stores, found, root)
     else:
@@ -249,19 +264,27 @@ def _new_project(stores: Stores, project_id: str, phases: Sequence[str], name: s
     )
 
 
-def _attached_already(stores: Stores, found: FoundMarker, root: Path) -> StoreMade:
-    """It is there: the marker learns where the store came from, if nobody knew when it was written."""
+def _attached_already(stores: Stores, found: FoundMarker, root: Path, *, allow_clone: bool) -> StoreMade:
+    """It is there: what links it to its repository is mended, if that is damaged, and the marker learns where the store
+    came from, if nobody knew when it was written."""
+    was_mended = brought_home(stores, found, root, allow_clone=allow_clone)
     made = _there(root, found.folder)
+    if was_mended:
+        made = replace(made, done="attached")
     url = None if found.store.mode == "worktree" else ProjectMemory(stores, root).repository.url()
-    notes: tuple[str, ...] = ()
+    apart = apart_from_marker(root, found)
+    notes: tuple[str, ...] = (apart,) if apart else ()
     place = None
     if url and found.store.url is None:
         try:
             place = replace(found.store, url=check_url(url))
         except InvalidInput as error:
-            notes = (f"the marker names no address, and the store's own cannot stand in it: {error.message}",)
+            notes = (
+                *notes,
+                f"the marker names no address, and the store's own cannot stand in it: {error.message}",
+            )
     elif url and found.store.url != url:
-        notes = (f"the marker says that the store is at {found.store.url}; this one is from {url}",)
+        notes = (*notes, f"the marker says that the store is at {found.store.url}; this one is from {url}")
     return _settled(stores, replace(made, notes=notes), place)
 
 
@@ -321,10 +344,7 @@ def _attach_clone(stores: Stores, found: FoundMarker, root: Path, *, allow_clone
             "where the store is: `git remote add origin URL` in it, then `raddle store attach`; commit the marker",
         )
     if not allow_clone:
-        raise InvalidInput(
-            f"{found.file} names a store at {url}, and whoever can push there can write what agents read",
-            "if you trust it: raddle store attach --allow-clone",
-        )
+        raise strangers_address(found)
     made = _cloned(stores, free_place(root), full_address(url, found.folder))
     return replace(made, host=found.folder)
 

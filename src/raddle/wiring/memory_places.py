@@ -6,6 +6,7 @@ person named before. The stores that this machine was told of are noted here too
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from raddle.config import Config
-from raddle.model.errors import InvalidInput, NotFound
+from raddle.model.errors import FormatError, InvalidInput, NewerFormat, NotFound, StorageError
 
 if TYPE_CHECKING:
     from raddle.adapters.memory_repo.markers import FoundMarker
@@ -45,8 +46,8 @@ def find_store(config: Config, given: str | None) -> StorePlaceOnDisk:
         return StorePlaceOnDisk(root=named_folder(named))
     start = workspace_of(config)
     for folder in (start, *start.parents):
-        if is_store(folder):
-            _refuse_a_strangers(folder, (folder / PROJECT_FILE).lstat().st_uid, start)
+        if is_store(folder) or is_cut_short(folder):
+            _refuse_a_strangers(folder, _first_there(folder / PROJECT_FILE, folder).lstat().st_uid, start)
             return StorePlaceOnDisk(root=folder, host=_host_of(folder, config.paths))
         place = _marked(folder, start, config.paths)
         if place is not None:
@@ -68,21 +69,73 @@ def named_folder(text: str) -> Path:
     if "\0" in text:
         raise InvalidInput("a path holds a NUL character", "take it out")
     try:
-        return Path(os.path.realpath(os.path.expanduser(text)))  # noqa: PTH111  no Path yet
+        folder = Path(os.path.realpath(os.path.expanduser(text)))  # noqa: PTH111  no Path yet
     except OSError as error:  # a relative one, and the current folder is gone
         raise NotFound("folder", text, "give the whole path, from / on") from error
+    try:
+        folder.lstat()
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise InvalidInput("a path is longer than the system takes", "choose a shorter one") from error
+    return folder
 
 
 def is_store(folder: Path) -> bool:
-    """Does `folder` hold a store, as far as its names say?"""
+    """Does `folder` hold a store, as far as its names say? One whose folders are gone is known by what raddle keeps in
+    its git, or by the attributes beside a project of ours."""
     from raddle.model.memory.repo_layout import MEMORY_FOLDER, PROJECT_FILE, RUNS_FOLDER  # noqa: PLC0415
 
     try:
-        return os.path.lexists(folder / PROJECT_FILE) and any(
-            (folder / inner).is_dir() for inner in (RUNS_FOLDER, MEMORY_FOLDER)
-        )
-    except OSError:  # a folder above that we may not look into
+        if not os.path.lexists(folder / PROJECT_FILE):
+            return False
+        has_folders = any((folder / inner).is_dir() for inner in (RUNS_FOLDER, MEMORY_FOLDER))
+        return has_folders or _is_kept_by_us(folder) or _has_our_attributes(folder)
+    except (OSError, StorageError):  # a folder above that we may not look into
         return False
+
+
+def is_cut_short(folder: Path) -> bool:
+    """Is it a store whose project file is gone, and in its newest commit?"""
+    from raddle.adapters.memory_repo.making import project_at  # noqa: PLC0415
+    from raddle.model.memory.repo_layout import PROJECT_FILE  # noqa: PLC0415
+
+    try:
+        if os.path.lexists(folder / PROJECT_FILE) or not _is_kept_by_us(folder):
+            return False
+        return project_at(folder, "HEAD") is not None
+    except NewerFormat:
+        return True
+    except (OSError, StorageError, FormatError):
+        return False
+
+
+def store_around(folder: Path) -> Path | None:
+    """The store that `folder` lies in, which would take its files for its own; None where it lies in none."""
+    return next((one for one in folder.parents if _is_kept_by_us(one) and is_store(one)), None)
+
+
+def _is_kept_by_us(folder: Path) -> bool:
+    """Has its git a folder of raddle's own? That of code has none."""
+    from raddle.adapters.memory_repo.links import git_folder_of  # noqa: PLC0415
+
+    git_folder = git_folder_of(folder)
+    return git_folder is not None and (git_folder / "raddle").is_dir()
+
+
+def _has_our_attributes(folder: Path) -> bool:
+    from raddle.adapters.files import find_bytes  # noqa: PLC0415
+    from raddle.model.memory.project import decode_project  # noqa: PLC0415
+    from raddle.model.memory.repo_layout import ATTRIBUTES, ATTRIBUTES_FILE, PROJECT_FILE  # noqa: PLC0415
+
+    if ATTRIBUTES.strip() not in (find_bytes(folder / ATTRIBUTES_FILE) or b"").splitlines():
+        return False
+    try:
+        decode_project(find_bytes(folder / PROJECT_FILE) or b"")
+    except NewerFormat:
+        return True
+    except FormatError:
+        return False
+    return True
 
 
 def marked_place(found: FoundMarker, paths: Paths) -> Path:
@@ -139,12 +192,16 @@ def _marked(folder: Path, start: Path, paths: Paths) -> StorePlaceOnDisk | None:
         return None
     _refuse_a_strangers(found.file, found.owner, start)
     place = marked_place(found, paths)
-    if not is_store(place):
+    if not is_store(place) and not is_cut_short(place):
         elsewhere = checked_out_elsewhere(found)
         if elsewhere is None:
             raise NotFound("store yet at", str(place), f"{found.file} names it: `raddle store attach`")
         place = elsewhere
     return StorePlaceOnDisk(root=place, host=found.folder)
+
+
+def _first_there(*places: Path) -> Path:
+    return next((place for place in places if os.path.lexists(place)), places[-1])
 
 
 def _refuse_a_strangers(place: Path, owner: int, start: Path) -> None:

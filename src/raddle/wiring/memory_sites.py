@@ -6,6 +6,7 @@ Owns every reason not to make a store at a place. A second judge would let one b
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,13 +17,18 @@ from raddle.model.memory.marker import StorePlace, check_url
 from raddle.model.memory.names import is_dangerous
 from raddle.wiring import Stores
 from raddle.wiring.memory import host_name, read_project
-from raddle.wiring.memory_places import is_store, named_folder, workspace_of
+from raddle.wiring.memory_places import is_store, named_folder, store_around, workspace_of
 
 if TYPE_CHECKING:
     from raddle.actions.memory.ports import Writer
     from raddle.adapters.memory_repo.host_repository import HostRepository
+    from raddle.adapters.memory_repo.markers import FoundMarker
 
 STORE_FOLDER = "raddle-store"
+STORE_BRANCH = "raddle-store"
+
+_UNUSUAL = re.compile(r"[\\\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+"""What may not be in a name of a store, and may well be in that of a folder around it."""
 
 
 def chosen_folder(stores: Stores, given: str | None) -> Path:
@@ -85,8 +91,15 @@ def free_place(root: Path, host: HostRepository | None = None) -> Path:
     """`root` where a store can be made: nothing is there, or an empty folder. ConflictError where something is."""
     from raddle.adapters.memory_repo.host_repository import is_vacant  # noqa: PLC0415
 
-    if any(map(is_dangerous, root.parts[1:])) or (host is not None and root.is_relative_to(host.shared)):
+    names = [_UNUSUAL.sub("_", part) for part in root.parts[1:]]
+    if any(map(is_dangerous, names)) or (host is not None and root.is_relative_to(host.shared)):
         raise InvalidInput(f"{root} lies in git's own folder", "choose another with --store")
+    outer = store_around(root)
+    if outer is not None:
+        raise InvalidInput(
+            f"{root} lies in the store {outer}, which would sync its files as its own",
+            "choose another with --store",
+        )
     if is_store(root):
         try:
             whose = f"the memory of {read_project(root).project_id}"
@@ -114,6 +127,14 @@ def refuse_second_checkout(host: HostRepository, branch: str) -> None:
             else "it is used from every working tree of this code; `raddle store status` tells of it"
         )
         raise ConflictError(f"the branch {branch} is checked out at {holder.path} already", hint)
+
+
+def strangers_address(found: FoundMarker) -> InvalidInput:
+    """What to say of an address that only a marker names, where no person said that it is trusted."""
+    return InvalidInput(
+        f"{found.file} names a store at {found.store.url}, and whoever can push there can write what agents read",
+        "if you trust it: raddle store attach --allow-clone",
+    )
 
 
 def full_address(url: str, start: Path) -> str:

@@ -23,7 +23,8 @@ class StoreStatus(Struct, frozen=True, kw_only=True):
     """`publishing`: published: it goes to `remote` · not_agreed: nobody said yet that it may · no_remote · kept_here:
     `publish: false`. `changes`: paths that the next commit changes. `unpushed`: commits that the remote was not known
     to have. `last_sync`: when it was last in step, in microseconds; None where that is not known. `conflicts`: files
-    that stand beside another version. `blocked`: path -> why it is not taken in."""
+    that stand beside another version. `blocked`: path -> why it is not taken in. `apart`: in which way the store is not
+    what the marker says, in words; empty where it is."""
 
     project_id: str
     name: str | None
@@ -38,6 +39,7 @@ class StoreStatus(Struct, frozen=True, kw_only=True):
     last_sync: int | None
     conflicts: tuple[str, ...]
     blocked: dict[str, str]
+    apart: str = ""
 
 
 def store_status(memory: ProjectMemory) -> StoreStatus:
@@ -62,6 +64,7 @@ def store_status(memory: ProjectMemory) -> StoreStatus:
         last_sync=last_sync(memory),
         conflicts=conflicts_in(scan.files),
         blocked=dict(sorted(scan.blocked.items())),
+        apart=_apart(memory),
     )
 
 
@@ -87,6 +90,16 @@ def last_sync(memory: ProjectMemory) -> int | None:
     with contextlib.suppress(UnicodeDecodeError):
         return parse_time((find_bytes(memory.own_folder / "synced") or b"").decode())
     return None
+
+
+def _apart(memory: ProjectMemory) -> str:
+    from raddle.adapters.memory_repo.markers import place_outside, read_marker  # noqa: PLC0415
+    from raddle.wiring.memory_homes import apart_from_marker  # noqa: PLC0415
+
+    found = read_marker(memory.host) if memory.host is not None else None
+    if found is None or place_outside(found) != memory.root:  # checked out beside another working tree
+        return ""
+    return apart_from_marker(memory.root, found)
 
 
 def _publishing(memory: ProjectMemory) -> Publishing:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import time
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-from raddle.model.errors import FormatError, RaddleError, UserError
+from raddle.model.errors import FormatError, UserError
 from raddle.wiring.memory import ProjectMemory
 
 if TYPE_CHECKING:
@@ -54,13 +54,11 @@ def sync_and_keep(memory: ProjectMemory) -> SyncReport:
     return report
 
 
-def commit_now(memory: ProjectMemory, paths: Iterable[str]) -> None:
-    """Commit what was just written, so that each version of it stays. Where git will not, the next sync commits it and
-    says what is wrong: a write is a write without git."""
-    from raddle.actions.memory.committing import commit_paths  # noqa: PLC0415
+def versions_kept(memory: ProjectMemory, paths: Iterable[str] | None = None) -> AbstractContextManager[None]:
+    """Around a write of these files (None: of any): what they said before and say after stays in the history."""
+    from raddle.actions.memory.committing import every_version_kept  # noqa: PLC0415
 
-    with contextlib.suppress(RaddleError):
-        commit_paths(memory.files, memory.repository, memory.writer(), paths)
+    return every_version_kept(memory.files, memory.repository, memory.writer(), paths)
 
 
 def verify_memory(memory: ProjectMemory, *, mends: bool, with_blobs: bool) -> Checked:

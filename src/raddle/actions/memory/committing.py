@@ -7,20 +7,23 @@ means it, so where they are gone (a folder emptied, a checkout cut short) they c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Literal
 
 from msgspec import Struct
 
 from raddle.actions.memory.ports import Commit, Scan, StoreDisk, StoreHistory, Writer
-from raddle.model.errors import ConflictError, FormatError
+from raddle.model.errors import ConflictError, FormatError, RaddleError
 from raddle.model.memory.merge_trees import DiskStep, is_regular, withheld
 from raddle.model.memory.project import decode_project
-from raddle.model.memory.repo_layout import PROJECT_FILE, Kind, place_of
+from raddle.model.memory.repo_layout import KEPT_FOLDERS, PROJECT_FILE, Kind, place_of
 
 _MAY_GO: frozenset[Kind] = frozenset({"memory", "conflict", "summary", "handoff", "artifact", "other"})
 _TEXTS = _MAY_GO - {"other"}
 _FEW = 5
+_WELCOME = frozenset({*KEPT_FOLDERS, ".gitignore", "README.md"})
+"""No part of a store, but files that people keep in a repository."""
 _WORDS: dict[Kind, tuple[str, str]] = {
     "entry": ("entry", "entries"),
     "memory": ("memory", "memories"),
@@ -69,9 +72,11 @@ def commit_changes(
         before = history.tree(head.id) if head is not None else {}
         hidden = withheld(before)
         lost = _lost(scan, before, hidden, brings_all_back=removals == "none")
-        after = {**hidden, **scan.files, **lost}
+        strays = _strays(scan.files, before)
+        held = {path: content_id for path, content_id in scan.files.items() if path not in strays}
+        after = {**hidden, **held, **lost}
         if removals == "few":
-            _check_removals(before, after)
+            _check_removals(before, after, scan)
         changes = _changes(disk, before, after)
         tree = dict(before)
         for path, content in changes.items():
@@ -91,7 +96,7 @@ def commit_changes(
         project=tree.get(PROJECT_FILE),
         changed=tuple(sorted(changes)),
         restored=restored,
-        blocked=dict(sorted(scan.blocked.items())),
+        blocked=dict(sorted({**scan.blocked, **strays}.items())),
     )
 
 
@@ -118,13 +123,39 @@ def commit_paths(
         return tuple(changes)
 
 
+@contextmanager
+def every_version_kept(
+    disk: StoreDisk, history: StoreHistory, writer: Writer, paths: Iterable[str] | None = None
+) -> Iterator[None]:
+    """Around a write of these files (None: of any): what they held before is committed, then what they hold after.
+
+    Under one lock, or of two writers at once the first one's words would be in no commit. Where git will not, the write
+    is a write all the same, and the next sync says what is wrong.
+    """
+    wanted = None if paths is None else list(paths)
+
+    def commit() -> None:
+        with suppress(RaddleError):
+            if wanted is None:
+                commit_changes(disk, history, writer)
+            else:
+                commit_paths(disk, history, writer, wanted)
+
+    with disk.locked():
+        commit()
+        yield
+        commit()
+
+
 def pending_changes(disk: StoreDisk, history: StoreHistory) -> tuple[str, ...]:
     """The paths that the next commit would change."""
     scan = disk.scan()
     head = history.head()
     before = history.tree(head.id) if head is not None else {}
     hidden = withheld(before)
-    after = {**hidden, **scan.files, **_lost(scan, before, hidden, brings_all_back=False)}
+    strays = _strays(scan.files, before)
+    held = {path: content_id for path, content_id in scan.files.items() if path not in strays}
+    after = {**hidden, **held, **_lost(scan, before, hidden, brings_all_back=False)}
     return tuple(sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path)))
 
 
@@ -138,10 +169,24 @@ def restore(disk: StoreDisk, history: StoreHistory, lost: Mapping[str, str]) -> 
     return tuple(sorted(lost.keys() - left))
 
 
-def _check_removals(before: Mapping[str, str], after: Mapping[str, str]) -> None:
+def _strays(files: Mapping[str, str], before: Mapping[str, str]) -> dict[str, str]:
+    """Files that somebody laid into the folder and that are no part of a store: `.env` is not pushed by the way.
+
+    What a commit has already is carried on: a newer program may know what it is.
+    """
+    return {
+        path: "it is no part of a store"
+        for path in files.keys() - before.keys()
+        if place_of(path).kind == "other" and path not in _WELCOME
+    }
+
+
+def _check_removals(before: Mapping[str, str], after: Mapping[str, str], scan: Scan) -> None:
+    """A person takes out a few; a folder that is gone with the empty file that keeps it was taken out whole."""
+    is_folder_gone = any(path in before and path not in scan.files for path in KEPT_FOLDERS)
     kept = [path for path in before if place_of(path).kind in _TEXTS]
     gone = sum(path not in after for path in kept)
-    if gone > _FEW and gone * 2 > len(kept):
+    if (gone > _FEW and gone * 2 > len(kept)) or (gone and is_folder_gone):
         raise ManyRemoved(
             f"{gone:,} of {len(kept):,} memories and other texts are gone from the folder: a sync would take them from "
             "everybody",
@@ -160,6 +205,7 @@ def _lost(
         for path in not_here
         if brings_all_back
         or not is_whole
+        or path in KEPT_FOLDERS
         or place_of(path).kind not in _MAY_GO
         or _is_blocked(path, scan.blocked)
     }

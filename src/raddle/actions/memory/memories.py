@@ -24,6 +24,7 @@ from raddle.model.memory.repo_layout import (
     check_key,
     check_namespace,
     check_new_key,
+    memory_file,
     place_of,
 )
 
@@ -109,6 +110,12 @@ def split_name(text: str) -> tuple[str, str]:
     return namespace, key
 
 
+def memory_path(name: str) -> str:
+    """The file that a memory of that name is written to; InvalidInput where no memory may be called so."""
+    namespace, key = split_name(name)
+    return memory_file(namespace, key)
+
+
 def place_named(text: str) -> Place:
     """Where the memory of that name is; names that others wrote, and conflicts, can be read as well."""
     namespace, key = split_name(text)
@@ -177,7 +184,7 @@ def set_memory(
     told = told or Told()
     namespace, key = split_name(name)
     namespace, key = check_namespace(namespace), check_key(key)
-    path = f"{MEMORY_FOLDER}/{namespace}/{key}"
+    path = memory_file(namespace, key)
     if text is not None and len(text.encode()) > LARGEST_MEMORY:
         raise too_large(f"{namespace}/{key}")
     state: Literal["created", "changed", "unchanged"] = "unchanged"

@@ -166,6 +166,8 @@ def _chosen(waiting: Sequence[OtherVersion], take: str, node_id: str) -> OtherVe
     if take == CURRENT:
         return None
     if take == MINE:
+        if not mine and len(waiting) > 1:
+            raise InvalidInput("this machine wrote none of the versions that wait", _how_to_take(waiting))
         return _only(mine, waiting, take) if mine else None
     if take == THEIRS:
         return _only(others, waiting, take) if others else None

@@ -212,7 +212,7 @@ class _Run:
         return self._history.commit(
             changes,
             parent=theirs.id,
-            message=f"merge: {len(changes)} files",
+            message=f"merge: {len(changes)} file{'s' * (len(changes) != 1)}",
             writer=self._writer,
             moves=False,
         )

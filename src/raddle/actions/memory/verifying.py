@@ -286,7 +286,10 @@ class _Look:
             yield Fault(path=place.path, what="no artifact leads to it")
 
     def _at_other(self, place: Place, _: bytes) -> Iterator[Fault]:
-        yield Fault(path=place.path, what="it is no part of a store; it is kept and synced all the same")
+        yield Fault(
+            path=place.path,
+            what="it is no part of a store: a sync takes it along only where it was committed before",
+        )
 
     def _index(self, run_id: str) -> ArtifactIndex | None:
         if run_id not in self._indexes:

@@ -40,7 +40,7 @@ Mark = tuple[int, int, int]
 
 class Look(NamedTuple):
     """A folder and what is right in it: `names` of files with their `facts`, `folders`, and `others` that are neither
-    (links, pipes). `at`: when it was looked at (nanoseconds)."""
+    (links, pipes), or whose name is no UTF-8. `at`: when it was looked at (nanoseconds)."""
 
     folder: str
     mark: Mark
@@ -146,7 +146,29 @@ def _names(fd: int) -> tuple[list[str], list[str], list[str]]:
                 folders.append(entry.name)
             else:
                 others.append(entry.name)
+    for found in (folders, names):
+        others += _taken_out(found)
     return folders, others, [name for name in names if not _is_half_made(name)]
+
+
+def _taken_out(names: list[str]) -> list[str]:
+    """Those of `names` that are no UTF-8, which are in it no more: no index and no file of notes can hold them."""
+    try:
+        "".join(names).encode()
+    except UnicodeEncodeError:
+        bad = [name for name in names if not is_text(name)]
+        names[:] = [name for name in names if is_text(name)]
+        return bad
+    return []
+
+
+def is_text(name: str) -> bool:
+    """Is the name UTF-8?"""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_half_made(name: str) -> bool:

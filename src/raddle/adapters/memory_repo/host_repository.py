@@ -29,6 +29,8 @@ from raddle.model.errors import InvalidInput, NetworkError, NotFound, StorageErr
 _REMOTES = r"^(remote\..*\.(url|promisor)|branch\..*\.remote|core\.sshcommand)$"
 _MOST_ROUNDS = 16
 """Of fetching what a partial clone left out: a tree that comes may name others that did not."""
+_USAGE = 129
+"""What git ends with where it does not know an option."""
 _SHA = re.compile(rb"([0-9a-f]{40}(?:[0-9a-f]{24})?)\t")
 _EXCLUDED_FOR = "# raddle: the project's memory has a branch of its own"
 
@@ -85,8 +87,14 @@ class HostRepository:
 
     def checkouts(self) -> list[Checkout]:
         """Every working tree that git knows of, those included that are gone."""
-        blocks = self.answer(["worktree", "list", "--porcelain"]).split("\n\n")
-        return [_checkout(block.splitlines()) for block in blocks if block.startswith("worktree ")]
+        listed = self.git(["worktree", "list", "--porcelain", "-z"])
+        end = "\0"
+        if listed.code == _USAGE:  # before 2.36, which lists no path with a line end in it rightly
+            listed, end = self.git(["worktree", "list", "--porcelain"]), "\n"
+        if listed.code != 0:
+            raise _failed(self.root, "worktree", listed)
+        blocks = os.fsdecode(listed.stdout).split(end * 2)
+        return [_checkout(block.split(end)) for block in blocks if block.startswith("worktree ")]
 
     def holder_of(self, branch: str) -> Checkout | None:
         """The working tree that has `branch` checked out, and is there; None where none has."""
@@ -192,7 +200,7 @@ class HostRepository:
         line = _pattern(str(folder.relative_to(self.root)))
         file = self.shared / "info" / "exclude"
         old = find_bytes(file) or b""
-        if line in old.splitlines():
+        if line in old.split(b"\n"):
             return None
         make_folder(file.parent)
         head = old if not old or old.endswith(b"\n") else old + b"\n"
@@ -215,7 +223,8 @@ def open_host(place: Path) -> HostRepository:
         if "not a git repository" in why:
             raise NotFound("git repository at", str(place), "`git init` makes one")
         raise StorageError(f"git will not look at {place}: {why}", "do what git says, then try again")
-    shared, is_bare, is_inside = os.fsdecode(answer.stdout).splitlines()[-3:]
+    # Two words end it; the path before them may hold line ends.
+    shared, is_bare, is_inside = os.fsdecode(answer.stdout).removesuffix("\n").rsplit("\n", 2)
     common = Path(os.path.realpath(place / shared))
     if is_inside == "true":
         top = answer_at(place, ["rev-parse", "--show-toplevel"])
@@ -257,10 +266,12 @@ def answer_at(
     """What git printed, without the newline at its end; StorageError where it did not do it."""
     answer = git_at(place, arguments, input=input, env=env)
     if answer.code != 0:
-        raise StorageError(
-            f"git {arguments[0]} failed in {place}: {complaint(answer)}", "see what git says about it"
-        )
+        raise _failed(place, arguments[0], answer)
     return os.fsdecode(answer.stdout).removesuffix("\n")
+
+
+def _failed(place: Path, verb: str, answer: Completed) -> StorageError:
+    return StorageError(f"git {verb} failed in {place}: {complaint(answer)}", "see what git says about it")
 
 
 def tracking_ref(remote: str, branch: str) -> str:
@@ -291,7 +302,7 @@ def _checkout(lines: Sequence[str]) -> Checkout:
 def _pattern(path: str) -> bytes:
     """A line of an ignore file for just this folder."""
     escaped = re.sub(rb"([\\*?\[\]])", rb"\\\1", os.fsencode(path))
-    return b"/" + escaped + b"/"
+    return b"/" + escaped.replace(b"\n", b"?") + b"/"  # nothing escapes a line end; `?` is any one character
 
 
 def write_readable(file: Path, data: bytes) -> None:

@@ -12,9 +12,10 @@ import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from msgspec import Struct
+
 from raddle.actions.memory.ports import Writer
 from raddle.adapters.files import make_folder, new_temporary_folder, storage_error
-from raddle.adapters.git import folder_of_head
 from raddle.adapters.locks import LockFiles
 from raddle.adapters.memory_repo.folder import StoreFolder
 from raddle.adapters.memory_repo.host_repository import (
@@ -23,6 +24,7 @@ from raddle.adapters.memory_repo.host_repository import (
     git_at,
     tracking_ref,
 )
+from raddle.adapters.memory_repo.links import git_folder_of, read_index
 from raddle.adapters.memory_repo.repository import NODE_TRAILER, StoreRepository
 from raddle.adapters.memory_repo.store_git import (
     NETWORK_SECONDS,
@@ -77,24 +79,42 @@ def clone_repository(root: Path, url: str) -> Project:
     ConflictError where `root` is not empty any more. In all of these cases nothing is left behind.
     """
     make_folder(root.parent)
-    listing = _listing(root.parent, url)
-    branch, commit_id = _chosen(listing, url)
     with _in_the_making(root) as folder:
-        begin_repository(folder, branch, "sha256" if len(commit_id) == 64 else "sha1")
-        answer_at(folder, ["remote", "add", "--", "origin", url])
-        answer_at(folder, ["config", f"branch.{branch}.remote", "origin"])
-        answer_at(folder, ["config", f"branch.{branch}.merge", f"refs/heads/{branch}"])
-        tracking = tracking_ref("origin", branch)
-        wanted = ["fetch", "--quiet", "--no-tags", "--", "origin", f"+refs/heads/{branch}:{tracking}"]
-        fetched = git_at(folder, wanted, env=_network(folder), timeout=NETWORK_SECONDS)
-        if fetched.code != 0:
-            raise NetworkError(f"the store cannot be fetched: {complaint(fetched)}", "try again")
-        project = project_at(folder, tracking)
-        if project is None:
-            raise NotFound("store in", url, f"its branch {branch} has no {PROJECT_FILE}; check the address")
-        answer_at(folder, ["update-ref", "-m", "raddle: store", f"refs/heads/{branch}", tracking])
+        store = fetch_store(folder, url)
+        answer_at(
+            folder, ["update-ref", "-m", "raddle: store", f"refs/heads/{store.branch}", store.commit_id]
+        )
         write_out(folder)
-        return project
+        return store.project
+
+
+class FetchedStore(Struct, frozen=True, kw_only=True):
+    """What a remote has: on which branch, its newest commit there, what it is about."""
+
+    branch: str
+    commit_id: str
+    project: Project
+
+
+def fetch_store(folder: Path, url: str) -> FetchedStore:
+    """A repository in `folder`, which is empty, that has fetched the store at `url`, and is on its branch; there is
+    nothing on that yet. NetworkError, NotFound and FormatErrors as for a clone."""
+    listing = _listing(folder.parent, url)
+    branch, commit_id = _chosen(listing, url)
+    begin_repository(folder, branch, "sha256" if len(commit_id) == 64 else "sha1")
+    answer_at(folder, ["remote", "add", "--", "origin", url])
+    answer_at(folder, ["config", f"branch.{branch}.remote", "origin"])
+    answer_at(folder, ["config", f"branch.{branch}.merge", f"refs/heads/{branch}"])
+    tracking = tracking_ref("origin", branch)
+    wanted = ["fetch", "--quiet", "--no-tags", "--", "origin", f"+refs/heads/{branch}:{tracking}"]
+    fetched = git_at(folder, wanted, env=_network(folder), timeout=NETWORK_SECONDS)
+    if fetched.code != 0:
+        raise NetworkError(f"the store cannot be fetched: {complaint(fetched)}", "try again")
+    project = project_at(folder, tracking)
+    if project is None:
+        raise NotFound("store in", url, f"its branch {branch} has no {PROJECT_FILE}; check the address")
+    newest = answer_at(folder, ["rev-parse", "--verify", tracking])
+    return FetchedStore(branch=branch, commit_id=newest, project=project)
 
 
 def project_at(place: Path, commit: str) -> Project | None:
@@ -130,14 +150,13 @@ def write_out(root: Path) -> None:
         ):
             contents = repository.contents(step.becomes for step in group if step.becomes)
             folder.carry_out(group, contents)
-    git_at(root, ["read-tree", "HEAD"])
-    git_at(root, ["update-index", "-q", "--refresh"])
+    read_index(root)
 
 
 def opened(root: Path) -> tuple[StoreFolder, StoreRepository]:
     """The folder and the repository of the store at `root`, whatever state it is in; BrokenFormat where there is no
     repository."""
-    git_folder = folder_of_head(root) if (root / ".git").exists() else None
+    git_folder = git_folder_of(root)
     if git_folder is None:
         raise BrokenFormat(f"{root} is in no git repository", "mend it with `raddle store adopt`")
     own = git_folder / "raddle"

@@ -20,6 +20,9 @@ from raddle.model.memory.names import shown
 from raddle.model.memory.repo_layout import MARKER_FILE, PEER_MARKER_FILE
 
 _MOST_BYTES = 64 * 1024
+_EARLIER = (
+    "`git log -p` in the code shows earlier versions of it; `raddle store init` and `adopt` write one anew"
+)
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
@@ -57,6 +60,8 @@ def read_marker(folder: Path) -> FoundMarker | None:
             marker = decode_marker(data, str(file))
         except InvalidInput as error:
             raise InvalidInput(f"{file}: {error.message}", error.hint) from error
+        except BrokenFormat as error:
+            raise BrokenFormat(error.message, error.hint or _EARLIER) from error
         return FoundMarker(
             folder=Path(os.path.realpath(folder)), file=file, marker=marker, data=data, owner=owner
         )
@@ -79,7 +84,8 @@ def needed_marker(folder: Path) -> FoundMarker:
         raise NotFound(
             f"{MARKER_FILE} at or above",
             str(folder),
-            "`raddle store init PROJECT --worktree-repo .` makes one",
+            "`raddle store init PROJECT --worktree-repo .` makes one; for a store that is there: `raddle store adopt "
+            "PATH --host-repo .`",
         )
     return found
 
@@ -155,5 +161,7 @@ def _bytes_of(file: Path) -> tuple[bytes, int]:
     except OSError as error:
         raise storage_error(error, file, "read") from error
     if not is_file or len(data) > _MOST_BYTES:
-        raise BrokenFormat(f"{file} is no marker: it is no file, or larger than {_MOST_BYTES // 1024} KiB")
+        raise BrokenFormat(
+            f"{file} is no marker: it is no file, or larger than {_MOST_BYTES // 1024} KiB", _EARLIER
+        )
     return data, status.st_uid

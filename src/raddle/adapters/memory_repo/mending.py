@@ -16,9 +16,9 @@ from msgspec import Struct
 
 from raddle.actions.memory.ports import Commit, Writer
 from raddle.adapters.files import find_bytes, make_folder, storage_error
-from raddle.adapters.git import folder_of_head
 from raddle.adapters.memory_repo.folder import StoreFolder
 from raddle.adapters.memory_repo.host_repository import answer_at, git_at
+from raddle.adapters.memory_repo.links import git_folder_of, read_index
 from raddle.adapters.memory_repo.making import opened
 from raddle.adapters.memory_repo.repository import RESCUE, StoreRepository
 from raddle.model.errors import BrokenFormat, ConflictError
@@ -45,11 +45,13 @@ _MARKERS = re.compile(rb"^<<<<<<< .*?^=======\r?$.*?^>>>>>>> ", re.MULTILINE | r
 
 
 class Trouble(Struct, frozen=True, kw_only=True):
-    """What is not as it should be. `branch`: the one that HEAD belongs on; `head`: the commit that it is at."""
+    """What is not as it should be. `branch`: the one that HEAD belongs on; `head`: the commit that it is at;
+    `strays_on`: the branch that HEAD is on instead."""
 
     branch: str
     head: str | None
     is_detached: bool
+    strays_on: str = ""
     half_done: tuple[str, ...]
     locks: tuple[Path, ...]
 
@@ -65,6 +67,11 @@ class Trouble(Struct, frozen=True, kw_only=True):
         return (
             *(f"{of_git[name]} was left half done" for name in self.half_done if name in of_git),
             *((f"HEAD is on no branch (it belongs on {self.branch})",) if self.is_detached else ()),
+            *(
+                (f"HEAD is on the branch {self.strays_on} (it belongs on {self.branch})",)
+                if self.strays_on
+                else ()
+            ),
             *(f"a lock was left behind: {lock.name}" for lock in self.locks),
         )
 
@@ -86,7 +93,12 @@ def look_for_trouble(root: Path, branch: str | None = None) -> Trouble:
     git_folder = _git_folder(root)
     on = git_at(root, ["symbolic-ref", "--quiet", "HEAD"]).stdout.decode(errors="surrogateescape").strip()
     head = _commit(root, "HEAD")
-    named = on.removeprefix("refs/heads/") or _named_by_rebase(git_folder) or _guessed(root, branch, head)
+    strays_on = on.removeprefix("refs/heads/") if _strays(root, on, branch) else ""
+    named = (
+        (branch if strays_on else on.removeprefix("refs/heads/"))
+        or _named_by_rebase(git_folder)
+        or _guessed(root, branch, head)
+    )
     if named is None:
         raise BrokenFormat(
             f"{root} is on no branch, and which one it belongs on is not said",
@@ -97,6 +109,7 @@ def look_for_trouble(root: Path, branch: str | None = None) -> Trouble:
         branch=named,
         head=head,
         is_detached=not on,
+        strays_on=strays_on,
         half_done=half_done,
         locks=tuple(_locks(git_folder, named)),
     )
@@ -105,7 +118,7 @@ def look_for_trouble(root: Path, branch: str | None = None) -> Trouble:
 def mend(root: Path, trouble: Trouble, writer: Writer) -> Mended:
     """Bring the store out of `trouble`. ConflictError where a lock is so young that somebody may be at work."""
     _clear_locks(trouble.locks, writer.now())
-    if not trouble.half_done and not trouble.is_detached:
+    if not trouble.half_done and not trouble.is_detached and not trouble.strays_on:
         return Mended()
     folder, repository = opened(root)
     with folder.locked():
@@ -115,15 +128,14 @@ def mend(root: Path, trouble: Trouble, writer: Writer) -> Mended:
         index = _index(root)
         was_rebase = any(name.startswith("rebase") for name in trouble.half_done)
         _put_away(git_folder, trouble.half_done, writer.now())
-        if trouble.is_detached:
+        if trouble.is_detached or trouble.strays_on:
             _onto_branch(root, trouble)
         before = repository.head()
         merged = _with_what_head_held(root, repository, trouble.head, writer)
         sides = [trouble.head, *(heads[name] for name in _OTHER_SIDES if name in heads)]
         trees = [repository.tree(side) for side in dict.fromkeys(sides) if side]
         aside = _settle_files(folder, repository, _Seen(trees, index, was_rebase), writer) if merged else {}
-        git_at(root, ["read-tree", "HEAD"])
-        git_at(root, ["update-index", "-q", "--refresh"])
+        read_index(root)
     return Mended(
         rescued=tuple(dict.fromkeys(rescued)),
         aside=aside,
@@ -254,7 +266,7 @@ def _marked(repository: StoreRepository, before: Mapping[str, str], tree: Mappin
 
 
 def _git_folder(root: Path) -> Path:
-    found = folder_of_head(root) if (root / ".git").exists() else None
+    found = git_folder_of(root)
     if found is None:
         raise BrokenFormat(f"{root} is in no git repository", "check the path")
     return found
@@ -277,6 +289,12 @@ def _named_by_rebase(git_folder: Path) -> str | None:
         if text.startswith("refs/heads/"):
             return text.removeprefix("refs/heads/")
     return None
+
+
+def _strays(root: Path, on: str, said: str | None) -> bool:
+    """Is HEAD on another branch than the one that the marker names, which is there?"""
+    ref = f"refs/heads/{said}"
+    return said is not None and on not in ("", ref) and _commit(root, ref) is not None
 
 
 def _guessed(root: Path, said: str | None, head: str | None) -> str | None:
@@ -324,7 +342,8 @@ def _clear_locks(locks: Iterable[Path], now: int) -> None:
 
 def _heads(root: Path, git_folder: Path, trouble: Trouble) -> dict[str, str]:
     """The commits that only what was half done names: by where."""
-    found = {"HEAD": trouble.head} if trouble.head is not None and trouble.is_detached else {}
+    is_off = trouble.is_detached or trouble.strays_on
+    found = {"HEAD": trouble.head} if trouble.head is not None and is_off else {}
     for name in _HEADS:
         for line in os.fsdecode(find_bytes(git_folder / name) or b"").split():
             if _COMMIT.match(line) and _commit(root, line):

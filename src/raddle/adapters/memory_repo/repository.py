@@ -15,12 +15,14 @@ from raddle.adapters.files import find_bytes, make_folder, write_atomic
 from raddle.adapters.git import place_of_relative_remotes
 from raddle.adapters.memory_repo.git_streams import contents_in, import_stream, tree_in
 from raddle.adapters.memory_repo.store_git import (
+    ASKING_SECONDS,
     NETWORK_SECONDS,
     answer_of,
     git_failed,
     network_environment,
     run_store_git,
     unreachable,
+    without_secrets,
 )
 from raddle.adapters.programs import Completed
 from raddle.model.errors import BrokenFormat, Forbidden, StorageError
@@ -38,7 +40,6 @@ _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z", re.ASCII)
 _SETTINGS = r"^(remote\..*\.(url|pushurl)|branch\..*\.remote|user\.(name|email)|core\.sshcommand)$"
 _UPKEEP_SECONDS = 600.0
 _TREES_KEPT, _COMMITS_KEPT = 4, 16
-_PASSWORD = re.compile(r"(://[^/@\s:]*):[^/@\s]*@")
 
 
 class StoreRepository:
@@ -46,6 +47,7 @@ class StoreRepository:
 
     def __init__(self, root: Path, own_folder: Path) -> None:
         self._root = root
+        self._noted_branch = own_folder / "branch"
         self._agreed = own_folder / "agreed"
         self._branch = ""
         self._settings: dict[str, str] = {}
@@ -65,8 +67,25 @@ class StoreRepository:
                 )
             if answer.code != 0 or not name.startswith("refs/heads/"):
                 raise git_failed(self._root, "symbolic-ref", answer)
-            self._branch = name.removeprefix("refs/heads/")
+            self._branch = self._expected(name.removeprefix("refs/heads/"))
         return self._branch
+
+    def _expected(self, branch: str) -> str:
+        """`branch`, where it is the one that the store was on before, or that one is gone (it was renamed).
+
+        Somebody who looks at another branch in the store's folder must not make it the memory of everybody.
+        """
+        noted = (find_bytes(self._noted_branch) or b"").decode(errors="surrogateescape").strip()
+        if noted == branch:
+            return branch
+        if noted and self._at(f"refs/heads/{noted}") is not None:
+            raise BrokenFormat(
+                f"{self._root} is on the branch {branch}, and the memory on {noted}",
+                f"git -C {self._root} switch {noted}",
+            )
+        make_folder(self._noted_branch.parent)
+        write_atomic(self._noted_branch, branch.encode(errors="surrogateescape") + b"\n")
+        return branch
 
     def head(self) -> Commit | None:
         """The newest commit of the store's branch."""
@@ -118,7 +137,7 @@ class StoreRepository:
     ) -> Commit:
         """A commit on `parent` with these changes; `moves`: the branch, which is at `parent`, goes to it."""
         ref = f"refs/heads/{self.branch()}" if moves else _INCOMING
-        at = writer.now() // 1_000_000
+        at = max(writer.now() // 1_000_000, 0)  # git knows no time before 1970, whatever the clock says
         stream = import_stream(
             ref,
             changes,
@@ -166,20 +185,20 @@ class StoreRepository:
         return answer.stdout.decode().split("\n")[0].strip() or None
 
     def url(self) -> str | None:
-        """Where the remote is, without a password."""
-        url = self._url()
-        return None if url is None else _PASSWORD.sub(r"\1:…@", url)
+        """Where what is pushed goes, without a password or a token."""
+        url = self._push_url()
+        return None if url is None else without_secrets(url)
 
     def is_agreed(self) -> bool:
         """Did a person say that this store goes to this remote, or did it come from there?"""
         noted = find_bytes(self._agreed)
         if noted is None:
             return self.known() is not None
-        return (self._url() or "").encode(errors="surrogateescape") in noted.split(b"\n")
+        return (self._push_url() or "").encode(errors="surrogateescape") in noted.split(b"\n")
 
     def agree(self) -> None:
         """Note that it may go there."""
-        url = (self._url() or "").encode(errors="surrogateescape")
+        url = (self._push_url() or "").encode(errors="surrogateescape")
         noted = [line for line in (find_bytes(self._agreed) or b"").split(b"\n") if line]
         if url and url not in noted:
             make_folder(self._agreed.parent)
@@ -192,7 +211,7 @@ class StoreRepository:
     def fetch(self, known: str | None) -> Commit | None:
         """Ask the remote; one connection where it has nothing new, two where it has."""
         remote, ref = self._address(), f"refs/heads/{self.branch()}"
-        answer = self._over_network(["ls-remote", "--quiet", remote, ref])
+        answer = self._over_network(["ls-remote", "--quiet", remote, ref], ASKING_SECONDS)
         if answer.code != 0:
             raise unreachable(answer)
         found = next(
@@ -264,7 +283,7 @@ class StoreRepository:
         return self._noted(
             Commit(
                 id=commit_id,
-                at=int(seconds) * 1_000_000,
+                at=int(seconds) * 1_000_000 if seconds.isdigit() else 0,  # git prints no date that is none
                 node_id=node if _NODE.match(node) else UNKNOWN_NODE,
                 parent=parents.partition(" ")[0],
             )
@@ -330,6 +349,11 @@ class StoreRepository:
         remote = self._remote_or_none()
         return None if remote is None else self._git_settings()[f"remote.{remote}.url"]
 
+    def _push_url(self) -> str | None:
+        """Another address than the one that is asked, where the person's git says so."""
+        remote = self._remote_or_none()
+        return self._git_settings().get(f"remote.{remote}.pushurl") or self._url()
+
     def _tracking(self) -> str:
         return f"refs/remotes/{self._remote_or_none() or 'origin'}/{self.branch()}"
 
@@ -339,9 +363,9 @@ class StoreRepository:
         email = settings.get("user.email") or f"{writer.node_id}@raddle.invalid"
         return f"{_plain(name) or 'raddle'} <{_plain(email)}>"
 
-    def _over_network(self, arguments: list[str]) -> Completed:
+    def _over_network(self, arguments: list[str], seconds: float = NETWORK_SECONDS) -> Completed:
         env = network_environment(self._git_settings().get("core.sshcommand"))
-        return run_store_git(self._root, arguments, timeout=NETWORK_SECONDS, env=env)
+        return run_store_git(self._root, arguments, timeout=seconds, env=env)
 
 
 def _may_be_in_an_index(line: bytes) -> bool:

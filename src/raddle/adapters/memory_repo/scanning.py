@@ -6,12 +6,13 @@ would take as long as to ask the system about it.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from raddle.actions.memory.ports import Scan
 from raddle.adapters.files import storage_error
-from raddle.adapters.memory_repo.folder_look import Facts, Look, is_settled, look_at
+from raddle.adapters.memory_repo.folder_look import Facts, Look, is_settled, is_text, look_at
 from raddle.adapters.memory_repo.scan_cache import HashedFolder, Known
 from raddle.model.memory.names import is_dangerous
 
@@ -51,7 +52,10 @@ class _Scanner:
         """What is right in one folder."""
         prefix = f"{look.folder}/" if look.folder else ""
         for name in look.others:
-            if not is_dangerous(name):
+            if not is_text(name):
+                shown = os.fsencode(prefix + name).decode(errors="replace")
+                self.blocked[shown] = "its name is not UTF-8"
+            elif not is_dangerous(name):
                 is_link = (self._root / prefix / name).is_symlink()
                 self.blocked[prefix + name] = "it is a link" if is_link else "it is no file"
         before = self._known.get(look.folder)
@@ -90,6 +94,8 @@ class _Scanner:
     def _hashed(self, path: str, name: str, facts: Facts) -> str:
         """The id of a file's content; empty where it is not taken."""
         if is_dangerous(name):
+            if name != ".git":
+                self.blocked[path] = "its name is one that no store may hold"
             return ""
         if facts[0] > self._largest:
             self.blocked[path] = (

@@ -17,6 +17,8 @@ from raddle.model.errors import BrokenFormat, NetworkError, StorageError
 
 GIT_SECONDS = 120.0
 NETWORK_SECONDS = 600.0
+ASKING_SECONDS = 60.0
+"""For a question that is answered in a line: a remote that takes it and says nothing is away."""
 _MOST_BYTES = 1 << 30
 
 _NOTHING = os.devnull
@@ -41,6 +43,8 @@ _SETTINGS = {
     "push.followTags": "false",
     "fetch.prune": "false",
     "fetch.writeCommitGraph": "false",
+    "http.lowSpeedLimit": "100",
+    "http.lowSpeedTime": "30",
     "advice.detachedHead": "false",
     "init.templateDir": "",
 }
@@ -50,7 +54,10 @@ ENVIRONMENT = {"SSH_ASKPASS_REQUIRE": "never", "SSH_ASKPASS": "", "GCM_INTERACTI
 """No window asks for a password: GIT_TERMINAL_PROMPT alone leaves these."""
 
 _NO_ROOM = ("no space left", "out of diskspace", "disk quota exceeded")
+_SSH_OPTIONS = "-o BatchMode=yes -o ConnectTimeout=20 -o ServerAliveInterval=15"
 _PASSWORD = re.compile(r"(://[^/@\s:]*):[^/@\s]*@")
+_QUERY = re.compile(r"(://[^\s?'\"]*)\?[^\s'\"]*")
+_LOCK = re.compile(r"'([^'\n]+\.lock)'")
 _FORMAT = re.compile(rb"^\s*objectformat\s*=\s*(\w+)", re.IGNORECASE | re.MULTILINE)
 
 
@@ -82,6 +89,11 @@ def answer_of(root: Path, arguments: Sequence[str], *, input: bytes = b"") -> by
     return answer.stdout
 
 
+def without_secrets(text: str) -> str:
+    """`text` without the password of a URL in it, and without its query, in which tokens travel."""
+    return _QUERY.sub(r"\1?…", _PASSWORD.sub(r"\1:…@", text))
+
+
 def git_failed(root: Path, verb: str, answer: Completed) -> StorageError | BrokenFormat:
     """What to raise where git would not do `verb`."""
     why = complaint(answer)
@@ -91,6 +103,12 @@ def git_failed(root: Path, verb: str, answer: Completed) -> StorageError | Broke
     if any(words in told for words in _NO_ROOM):
         return StorageError(
             f"git {verb} failed in {root}: the disk is full", "free some space, then try again"
+        )
+    lock = _LOCK.search(answer.stderr.decode(errors="replace"))
+    if lock is not None:
+        return StorageError(
+            f"another git is at work on the store in {root}, or was killed: {lock[1]} is there",
+            "wait a minute, then try again; where no git is at work, remove that file",
         )
     return StorageError(f"git {verb} failed in {root}: {why}", "see `raddle store status`")
 
@@ -113,7 +131,7 @@ def complaint(answer: Completed) -> str:
         (line for line in lines if line.startswith(("fatal:", "error:", "ERROR:", "remote: error"))), ""
     )
     spoken = telling or (lines[-1] if lines else f"exit code {answer.code}")
-    return _PASSWORD.sub(r"\1:…@", spoken.partition(" ")[2] if telling else spoken)[:300]
+    return without_secrets(spoken.partition(" ")[2] if telling else spoken)[:300]
 
 
 def object_format(git_folder: Path) -> str:
@@ -137,4 +155,4 @@ def network_environment(ssh_command: str | None) -> dict[str, str]:
     if command is None and git_environment().get("GIT_SSH"):
         return {}
     is_open_ssh = command is None or re.search(r"(?:^|/)ssh(?:\s|\Z)", command) is not None
-    return {"GIT_SSH_COMMAND": f"{command or 'ssh'} -o BatchMode=yes"} if is_open_ssh else {}
+    return {"GIT_SSH_COMMAND": f"{command or 'ssh'} {_SSH_OPTIONS}"} if is_open_ssh else {}

@@ -73,6 +73,12 @@ def begin_branch(
     return StoreBranch(name=branch, commit_id=commit_id, origin="new", project=project)
 
 
+def drop_branch(host: HostRepository, branch: str, commit_id: str) -> None:
+    """Take back a branch that was begun just now, where it is still at its first commit and in no working tree."""
+    if host.holder_of(branch) is None:
+        host.git(["update-ref", "-d", f"refs/heads/{branch}", commit_id])
+
+
 def check_out(host: HostRepository, branch: str, root: Path) -> None:
     """Make `root` a working tree of the branch, as yet without its files. The caller knows that no other working tree
     has the branch, and that `root` is empty or not there."""
@@ -89,17 +95,7 @@ def check_out(host: HostRepository, branch: str, root: Path) -> None:
             f"git cannot check {branch} out at {root}: {complaint(added)}",
             "see `git worktree list` in the code's repository",
         )
-    _take_off_blinkers(root)
-
-
-def mend_links(host: HostRepository, root: Path) -> None:
-    """Have a store and its repository know of each other again, after one of them was moved."""
-    answer = host.git(["worktree", "repair", str(root)])
-    if answer.code != 0:
-        raise StorageError(
-            f"git cannot join {root} to {host.root} again: {complaint(answer)}",
-            "move it aside, `raddle store attach`, and copy what is missing into the new one",
-        )
+    take_off_blinkers(root)
 
 
 def _at_the_remote(host: HostRepository, branch: str, *, is_offline: bool) -> tuple[str, Origin] | None:
@@ -154,7 +150,7 @@ def _let_go(host: HostRepository, gone: Checkout) -> None:
         host.answer(["update-ref", f"{RESCUE}/{gone.head[:16]}", gone.head])
 
 
-def _take_off_blinkers(root: Path) -> None:
+def take_off_blinkers(root: Path) -> None:
     """A store is whole. From 2.36 on git hands a sparse code repository's patterns on to a new working tree."""
     if git_at(root, ["config", "--bool", "extensions.worktreeConfig"]).stdout.strip() == b"true":
         for name in _SPARSE:

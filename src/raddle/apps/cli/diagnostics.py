@@ -180,8 +180,13 @@ def failed(error: RaddleError, *, as_json: bool) -> int:
 
 
 def usage_error(error: click.ClickException, command: str, *, as_json: bool) -> int:
-    """What click refused: the words after `command` (`raddle list`) did not fit."""
+    """What click refused: the words after `command` (`raddle list`), or after the one of its own commands that it knows
+    of, did not fit."""
+    if isinstance(error, click.UsageError) and error.ctx is not None and error.ctx.parent is not None:
+        command = error.ctx.command_path
     message, _, hint = error.format_message().partition("\n")
+    if type(error).__name__ == "NoArgsIsHelpError":  # since click 8.2, and its message is the whole help
+        message, hint = "a command is missing", f"`{command} --help` lists them"
     if not hint:
         hint = f"`{command} --help` shows how it is called"
         if isinstance(error, click.NoSuchOption):

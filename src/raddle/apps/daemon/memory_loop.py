@@ -25,6 +25,11 @@ from raddle.wiring.memory_watching import watch_memories
 _LOOK_SECONDS = 1.0
 
 
+def start_beside(work: Callable[[], None]) -> None:
+    """In a thread of its own: a remote that takes a connection and says nothing holds no other memory up."""
+    threading.Thread(target=work, name="memory-sync", daemon=True).start()
+
+
 class MemoryLoop:
     """Syncs every memory that this machine knows, until `is_over`; then what was written last once more."""
 
@@ -38,7 +43,10 @@ class MemoryLoop:
         seconds: Callable[[], float],
         clock: Clock,
         draw: Callable[[], float],
+        beside: Callable[[Callable[[], None]], None] = start_beside,
     ) -> None:
+        self._beside = beside
+        self._busy: set[Path] = set()
         self._config = config
         self._board = board
         self._is_over = is_over
@@ -48,6 +56,7 @@ class MemoryLoop:
         self._draw = draw
         self._agendas: dict[Path, MemoryAgenda] = {}
         self._told: dict[Path, str] = {}
+        self._failing: set[Path] = set()
 
     def run(self) -> None:
         """Look again and again; what goes wrong with one is told, and tried again."""
@@ -72,9 +81,11 @@ class MemoryLoop:
             return
         for root in roots:
             agenda = self._agendas.setdefault(root, MemoryAgenda(now, self._draw))
-            if agenda.due_at <= now and not self._is_over():
-                self._sync(root, agenda)
+            if agenda.due_at <= now and root not in self._busy and not self._is_over():
+                self._busy.add(root)
+                self._beside(functools.partial(self._sync_alone, root, agenda))
         self._agendas = {root: agenda for root, agenda in self._agendas.items() if root in roots}
+        self._failing &= set(roots)
 
     def changed(self, root: Path) -> None:
         """A file of that memory may have been written."""
@@ -82,15 +93,24 @@ class MemoryLoop:
         if agenda is not None:
             agenda.changed(self._seconds())
 
+    def _sync_alone(self, root: Path, agenda: MemoryAgenda) -> None:
+        try:
+            self._sync(root, agenda)
+        finally:
+            self._busy.discard(root)
+
     def _sync(self, root: Path, agenda: MemoryAgenda) -> None:
         agenda.began()
         try:
             report = self._synced(root)
         except Exception as error:  # noqa: BLE001  whatever it is, the others go on
+            self._failing.add(root)
             self._board.failed("memory", error, again_in=agenda.failed(self._seconds()))
             return
+        self._failing.discard(root)
         agenda.succeeded(self._seconds())
-        self._board.works("memory")
+        if not self._failing:
+            self._board.works("memory")
         self._board.change(last_memory_sync=self._clock())
         self._tell(root, report)
 

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     invoke_without_command=True,
     help="""Stay, bring in each turn as agents write it, and keep it in step with the server: until Ctrl-C.
 
-    Without a server it only imports. It never asks: a sync that would delete much is left to `raddle sync`. One daemon
-    works on a data folder; `raddle daemon --install` has the system start it whenever you sign in.""",
+    Without a server it only imports. The memories of your projects that this machine knows it keeps in step with their
+    git remotes. It never asks: a sync that would delete much is left to `raddle sync` and `raddle store sync`. One
+    daemon works on a data folder; `raddle daemon --install` has the system start it whenever you sign in.""",
 )
 @click.option("--install", is_flag=True, help="Have the system start it: a systemd unit, or a launchd agent.")
 @click.option("--uninstall", is_flag=True, help="Take out exactly that.")

@@ -44,7 +44,8 @@ def sync(memory: ProjectMemory, *, publish: bool, refill: bool, removals: Remova
     """Print what was done."""
     from raddle.wiring.memory_syncing import sync_memory  # noqa: PLC0415
 
-    report = sync_memory(memory, may_publish=publish, may_refill=refill, removals=removals)
+    with diagnostics.waiting("the memory's remote"):
+        report = sync_memory(memory, may_publish=publish, may_refill=refill, removals=removals)
     if report.state == "not_agreed" and diagnostics.is_terminal() and not json:
         diagnostics.say(f"This memory would go to {report.url}, and whoever can read that can read it.")
         if click.confirm("Push it there?", default=False, err=True):

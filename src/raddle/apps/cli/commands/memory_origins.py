@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,8 +104,10 @@ def import_(
 ) -> None:
     """Print the names of what is new."""
     from raddle.wiring.memory_shelf import import_folder  # noqa: PLC0415
+    from raddle.wiring.memory_syncing import versions_kept  # noqa: PLC0415
 
-    report = import_folder(memory, folder, namespace, overwrite=overwrite, is_dry_run=dry_run)
+    with nullcontext() if dry_run else versions_kept(memory):
+        report = import_folder(memory, folder, namespace, overwrite=overwrite, is_dry_run=dry_run)
     if json:
         output.json({"is_dry_run": dry_run, **_import_shape(report)})
     else:
@@ -178,7 +181,7 @@ def resolve(memory: ProjectMemory, name: str, take: str, text: str | None, json:
         raise InvalidInput("--take and --text say two things", "give one of them")
     done = resolve(memory.files, memory.repository, memory.writer(), name, take=take, text=text)
     value = {"path": done.path, "taken": done.taken, "dropped": done.dropped}
-    output.answer(json, value, words.one_line(f"{called(done.path)} is {done.taken} now"))
+    output.answer(json, value, words.one_line(f"{called(done.path)}: kept {done.taken}"))
 
 
 def _list_conflicts(memory: ProjectMemory, *, json: bool) -> None:

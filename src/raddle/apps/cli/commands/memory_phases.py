@@ -63,10 +63,13 @@ def set_(memory: ProjectMemory, text: str, run_id: str | None, phase: str | None
     """Print the phase."""
     from raddle.actions.memory.secrets_seen import seen_secrets  # noqa: PLC0415
     from raddle.actions.memory.summaries import set_summary  # noqa: PLC0415
+    from raddle.model.memory.repo_layout import summary_file  # noqa: PLC0415
+    from raddle.wiring.memory_syncing import versions_kept  # noqa: PLC0415
 
     run, phase = _place(memory, run_id, phase)
     kept = f"{text}\n" if text.strip() and not text.endswith("\n") else text
-    set_summary(memory.files, run, phase, kept if text.strip() else "")
+    with versions_kept(memory, [summary_file(run, phase)]):
+        set_summary(memory.files, run, phase, kept if text.strip() else "")
     warn_of_secrets("the summary", seen_secrets(text))
     output.answer(json, {"run_id": run, "phase": phase}, phase)
 
@@ -134,6 +137,8 @@ def publish(
     from msgspec.structs import replace  # noqa: PLC0415  not needed for a help text
 
     from raddle.actions.memory.handoffs import handoff_secrets, publish_handoff  # noqa: PLC0415
+    from raddle.model.memory.repo_layout import handoff_file  # noqa: PLC0415
+    from raddle.wiring.memory_syncing import versions_kept  # noqa: PLC0415
 
     given = {} if file is None else _given(file)
     named = given.get("from_phase")
@@ -150,7 +155,8 @@ def publish(
         figures=(*written.figures, *figures),
         evidence=(*written.evidence, *(_evidence(memory.stores, text) for text in evidence)),
     )
-    published = publish_handoff(memory.files, memory.writer(), draft)
+    with versions_kept(memory, [handoff_file(run, phase)]):
+        published = publish_handoff(memory.files, memory.writer(), draft)
     warn_of_secrets("the handoff", handoff_secrets(published))
     output.answer(json, _shape(published), f"{published.run_id}  {published.from_phase}")
 

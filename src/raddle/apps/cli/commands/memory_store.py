@@ -72,7 +72,8 @@ def store() -> None:
     help="""Make the memory of PROJECT: in a repository of its own, or with --worktree-repo on a branch of its own in
     the code's repository, where neither the code's branch nor anything that is checked out is touched.
 
-    A marker in the code's folder, .raddle.yaml, says where the memory is, so that others find it; commit it.""",
+    A marker in the code's folder, .raddle.yaml, says where the memory is, so that others find it; commit it. Where
+    --store names a place, one is written for --host-repo or --worktree-repo only.""",
 )
 @click.argument("project", metavar="PROJECT", type=Words())
 @click.option(
@@ -142,7 +143,7 @@ def init(
 
     A branch of the code's repository is checked out without more. A repository of its own is cloned only with
     --allow-clone: its address stands in a committed file, and agents read what is in it. Nothing is ever begun anew.
-    Where it is there already, the marker learns its address.""",
+    Where it is there already, the marker learns its address, and what is damaged of its .git is mended.""",
 )
 @click.option("--store", "store_path", metavar="PATH", help="Where it is to be; else where the marker says.")
 @click.option("--host-repo", metavar="PATH", help="The code with the marker; else the nearest one.")
@@ -207,13 +208,14 @@ def resume(
     short_help="Take over a memory of redthread, or a wedged one.",
     help="""Take over the memory at PATH that redthread made, or that was left in the middle of something.
 
-    git is brought back to the memory's branch: no commit is lost, and what HEAD held is merged by record. A marker
-    .raddle.yaml is put beside .redthread.yaml, and the server in .mcp.json becomes raddle's. PATH is the store's
-    folder, or the code's; what would change is shown first.""",
+    git is brought back to the memory's branch: no commit is lost, and what HEAD held is merged by record. A store whose
+    .git is damaged or gone is joined again to the repository that it belongs to; where nothing says which, it gets one
+    of its own. A marker .raddle.yaml is put beside .redthread.yaml. PATH
+    is the store's folder, or the code's; what would change is shown first.""",
 )
 @click.argument("path", metavar="[PATH]", required=False)
 @click.option(
-    "--host-repo", metavar="PATH", help="The code that it belongs to, where its marker does not say."
+    "--host-repo", metavar="PATH", help="The code that it belongs to, where no marker says; it gets one."
 )
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @as_json
@@ -221,9 +223,10 @@ def resume(
 def adopt(stores: Stores, path: str | None, host_repo: str | None, yes: bool, json: bool) -> None:
     """Show what would be done, ask, do it."""
     from raddle.wiring.memory_adopting import adopt as carry_out  # noqa: PLC0415
+    from raddle.apps.cli.main import COMMANDS  # noqa: PLC0415  it imports this module by name alone
     from raddle.wiring.memory_adopting import plan_adoption  # noqa: PLC0415
 
-    plan = plan_adoption(stores, path, host_repo=host_repo)
+    plan = plan_adoption(stores, path, host_repo=host_repo, with_server="mcp-serve" in COMMANDS)
     if not json:
         for trouble in plan.trouble:
             output.line(words.one_line(f"{plan.root}: {trouble}"))
@@ -251,16 +254,16 @@ def _tell_adopted(done: Adopted, *, diff: str, json: bool) -> None:
         output.line(f"adopted {done.project_id or 'the store'} at {words.short_path(str(done.root))}")
     if done.rescued:
         diagnostics.note(f"every commit that could have been lost is kept: {', '.join(done.rescued)}")
+    if done.put_aside is not None:
+        diagnostics.note(words.one_line(f"the repository that was in its place is {done.put_aside} now"))
     for file, other in done.aside.items():
         diagnostics.note(words.one_line(f"{file}: what git had left in it is {other} now"))
     for file in done.with_markers[:_SHOWN]:
-        diagnostics.warn(
-            words.one_line(f"{file} holds the markers of a conflict: look at it, and mend it by hand")
-        )
+        told = f"{file} holds the markers of a conflict: look at it, and mend it by hand"
+        diagnostics.warn(words.one_line(told))
     for file in done.files:
-        diagnostics.say(
-            f"written: {words.short_path(words.one_line(file))}; commit it, so that others find the memory"
-        )
+        written = words.short_path(words.one_line(file))
+        diagnostics.say(f"written: {written}; commit it, so that others find the memory")
     if done.is_merged or done.aside:
         diagnostics.suggest(
             "`raddle store sync` brings it into step; `raddle memory resolve` lists what is to be settled"
@@ -278,13 +281,16 @@ def status(memory: ProjectMemory, json: bool) -> None:
     if json:
         from raddle.model.clock import format_time  # noqa: PLC0415
 
-        when = None if now.last_sync is None else format_time(now.last_sync)
+        when = "" if now.last_sync is None else format_time(now.last_sync)
         output.json({**_plain(now), "last_sync": when})
         return
     for name, value in _facts(now, memory):
         output.styled(f"{words.style(words.pad(name, 10), 'dim')}  {value}")
     for path in now.conflicts[:_SHOWN]:
         output.line(words.one_line(f"  {path}"))
+    if now.apart:
+        diagnostics.warn(words.one_line(now.apart))
+        diagnostics.suggest("`raddle store adopt` shows what it would do about it, and asks")
     for path, why in list(now.blocked.items())[:_SHOWN]:
         diagnostics.warn(words.one_line(f"{path} is left out: {why}"))
 
@@ -339,7 +345,7 @@ def log_(memory: ProjectMemory, limit: int, json: bool) -> None:
             one.id[:10],
             words.ago(format_time(one.at), now),
             words.one_line(one.node_id or one.author),
-            words.one_line(f"{one.subject} ({words.count(len(one.changed), 'file')})"),
+            words.one_line(f"{one.subject} ({_files(one.changed)})"),
         ]
         for one in found
     ]
@@ -349,6 +355,11 @@ def log_(memory: ProjectMemory, limit: int, json: bool) -> None:
         output.styled(line)
     if not rows:
         diagnostics.say("nothing was committed yet; `raddle store sync` does it")
+
+
+def _files(changed: dict[str, str]) -> str:
+    gone = sum(status == "D" for status in changed.values())
+    return words.count(len(changed), "file") + (f", {gone:,} of them removed" if gone else "")
 
 
 def _tell(made: StoreMade, *, json: bool) -> None:
@@ -371,13 +382,11 @@ def _explain(made: StoreMade) -> None:
     }
     diagnostics.say(words.one_line(done[made.done]))
     if made.excluded is not None:
-        diagnostics.say(
-            f"the code's repository takes no notice of that folder ({words.short_path(str(made.excluded))})"
-        )
+        listed = words.short_path(words.one_line(str(made.excluded)))
+        diagnostics.say(f"the code's repository takes no notice of that folder ({listed})")
     if made.is_marker_new and made.marker is not None:
-        diagnostics.say(
-            f"written: {words.short_path(str(made.marker))}; commit it, so that others find the memory"
-        )
+        marker = words.short_path(words.one_line(str(made.marker)))
+        diagnostics.say(f"written: {marker}; commit it, so that others find the memory")
     for note in made.notes:
         diagnostics.note(words.one_line(note))
 

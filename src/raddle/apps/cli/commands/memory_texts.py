@@ -34,7 +34,8 @@ def memory() -> None:
 
 @memory.command(
     name="set",
-    help="""Write the memory NAMESPACE/KEY. TEXT is what it says (-: stdin); without one, only what is told of it.
+    help="""Write the memory NAMESPACE/KEY. TEXT is what it says (-: stdin), UTF-8 of 1 MiB at most; without one, only
+    what is told of it. Other bytes are kept as artifacts (`raddle artifact add`).
 
     \b
     raddle memory set team/release.md "Tag, then run the script." --tag release
@@ -59,8 +60,8 @@ def set_(
     json: bool,
 ) -> None:
     """Print its name."""
-    from raddle.actions.memory.memories import Told, set_memory  # noqa: PLC0415
-    from raddle.wiring.memory_syncing import commit_now  # noqa: PLC0415
+    from raddle.actions.memory.memories import Told, memory_path, set_memory  # noqa: PLC0415
+    from raddle.wiring.memory_syncing import versions_kept  # noqa: PLC0415
 
     told = Told(
         description=None if description is None else " ".join(description.split()),
@@ -70,10 +71,9 @@ def set_(
     )
     if text is None and told.is_nothing:
         raise InvalidInput("there is no text", "give it as an argument, or - to read it from stdin")
-    done = set_memory(memory.files, memory.writer(), name, text, told)
+    with versions_kept(memory, [memory_path(name)]):
+        done = set_memory(memory.files, memory.writer(), name, text, told)
     warn_of_secrets("the memory", done.secrets)
-    if done.state != "unchanged":
-        commit_now(memory, [done.path])
     value = {"name": done.name, "path": done.path, "state": done.state, "secrets": done.secrets}
     output.answer(json, value, words.one_line(done.name))
     if done.state == "unchanged":
@@ -254,11 +254,10 @@ def search(
 def delete(memory: ProjectMemory, name: str, json: bool) -> None:
     """Print what is gone."""
     from raddle.actions.memory.memories import delete_memory, get_memory  # noqa: PLC0415
-    from raddle.wiring.memory_syncing import commit_now  # noqa: PLC0415
+    from raddle.wiring.memory_syncing import versions_kept  # noqa: PLC0415
 
-    commit_now(memory, [get_memory(memory.files, name).path])
-    gone = delete_memory(memory.files, name)
-    commit_now(memory, [gone.path])
+    with versions_kept(memory, [get_memory(memory.files, name).path]):
+        gone = delete_memory(memory.files, name)
     output.answer(json, {"name": gone.name, "path": gone.path}, words.one_line(gone.name))
 
 

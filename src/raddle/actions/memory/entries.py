@@ -156,7 +156,16 @@ def add_entries(
 def last_seq(files: StoreFiles, run_id: str, phase: str) -> int:
     """The highest number of an entry of the phase; 0 where there is none."""
     folder = entries_folder(run_id, phase)
-    return max((place_of(f"{folder}/{name}").seq for name in files.names(folder)), default=0)
+    numbers = {
+        int(digits): name
+        for name in files.names(folder)
+        if (digits := name.partition("-")[0]).isascii() and digits.isdigit()
+    }
+    # From the highest on, for a name that only looks like an entry's does not count: to look at each takes too long.
+    for number in sorted(numbers, reverse=True):
+        if place_of(f"{folder}/{numbers[number]}").kind == "entry":
+            return number
+    return 0
 
 
 def entry_secrets(entry: ContextEntry) -> list[str]:

@@ -222,8 +222,8 @@ def resume(
 @with_stores
 def adopt(stores: Stores, path: str | None, host_repo: str | None, yes: bool, json: bool) -> None:
     """Show what would be done, ask, do it."""
-    from raddle.wiring.memory_adopting import adopt as carry_out  # noqa: PLC0415
     from raddle.apps.cli.main import COMMANDS  # noqa: PLC0415  it imports this module by name alone
+    from raddle.wiring.memory_adopting import adopt as carry_out  # noqa: PLC0415
     from raddle.wiring.memory_adopting import plan_adoption  # noqa: PLC0415
 
     plan = plan_adoption(stores, path, host_repo=host_repo, with_server="mcp-serve" in COMMANDS)

@@ -10,13 +10,15 @@ from raddle.config import load_config
 
 ECHO = "import sys; said = sys.stdin.read(); print('heard:', said.splitlines()[-1] if said.strip() else '-', end='')"
 SLOW = """
-import sys, time
+import os, sys, time
+parent = os.getppid()
 sys.stdin.read()
 for word in ("one ", "two ", "three "):
     print(word, end="", flush=True)
-while True:
-    time.sleep(1)
+while os.getppid() == parent:
+    time.sleep(0.5)
 """
+"""Never ends by itself, save where who started it was killed."""
 JSON = "import json, sys; asked = json.load(sys.stdin); print(json.dumps(asked), end='')"
 
 

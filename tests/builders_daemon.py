@@ -15,6 +15,7 @@ from raddle.apps.cli.commands.daemon import as_plain
 from raddle.wiring.daemon_state import status_of
 from tests.builders_import import Machine
 from tests.command_line import PROGRAM, Answer
+from tests.warm_program import run_warm
 
 PATIENCE_SECONDS = 30.0
 
@@ -26,14 +27,8 @@ def called(
     patience: float = PATIENCE_SECONDS,
 ) -> Answer:
     """`raddle …` on that machine, as a process of its own."""
-    ran = subprocess.run(
-        [*PROGRAM, *arguments],
-        env={**os.environ, **machine.environment, **(env or {})},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=patience,
-        check=False,
-    )
+    environment = {**os.environ, **machine.environment, **(env or {})}
+    ran = run_warm(arguments, stdin=None, env=environment, timeout=patience)
     return Answer(ran.returncode, ran.stdout, ran.stderr.decode())
 
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Self
 
 from raddle.apps.cli.main import main
+from tests.warm_program import WarmProcess, run_warm
 
 PROGRAM = (sys.executable, "-m", "raddle")
 _PATIENCE_SECONDS = 60
@@ -94,7 +95,10 @@ def new(text: str = "hello", *arguments: str) -> str:
 
 
 def program(*arguments: str, stdin: bytes = b"", **options: Any) -> Answer:
-    """Run a command as a process of its own; `options` go to `subprocess.run`."""
+    """Run a command as a process of its own; with `options`, which go to `subprocess.run`, one from nothing."""
+    if not options:
+        warm = run_warm(arguments, stdin=stdin, env=os.environ, timeout=_PATIENCE_SECONDS)
+        return Answer(warm.returncode, warm.stdout, warm.stderr.decode("utf-8", "replace"))
     ran = subprocess.run(
         [*PROGRAM, *arguments],
         input=stdin,
@@ -122,15 +126,8 @@ class Terminal:
     ) -> None:
         self._ours, theirs = pty.openpty()
         termios.tcsetwinsize(theirs, (rows, columns))
-        self.process = subprocess.Popen(
-            argv,
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            start_new_session=True,
-            env={**os.environ, "TERM": "xterm-256color", **(env or {})},
-            preexec_fn=lambda: _take_terminal(theirs),  # noqa: PLW1509  no other thread runs here
-        )
+        seen = {**os.environ, "TERM": "xterm-256color", **(env or {})}
+        self.process = _on_terminal(argv, theirs, seen)
         os.close(theirs)
         self.shown = ""
 
@@ -176,6 +173,23 @@ class Terminal:
             if not data:
                 return
             self.shown += data.decode("utf-8", "replace").replace("\r\n", "\n")
+
+
+def _on_terminal(
+    argv: tuple[str, ...], theirs: int, env: Mapping[str, str]
+) -> subprocess.Popen[bytes] | WarmProcess:
+    streams = (theirs, theirs, theirs)
+    if argv[: len(PROGRAM)] == PROGRAM:
+        return WarmProcess("raddle", argv[len(PROGRAM) :], streams, env=env, on_terminal=True)
+    return subprocess.Popen(
+        argv,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        env=env,
+        preexec_fn=lambda: _take_terminal(theirs),  # noqa: PLW1509  no other thread runs here
+    )
 
 
 def _take_terminal(theirs: int) -> None:

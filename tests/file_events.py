@@ -13,6 +13,13 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+some_deaths_or_all = pytest.mark.parametrize(
+    "every", [pytest.param(3, id="every third"), pytest.param(1, id="every one", marks=pytest.mark.soak)]
+)
+"""For a test in which each death costs much: `deaths_of(action, every)`; `make soak` dies all of them."""
+
 
 def start_child(action: Callable[..., object], *args: object) -> BaseProcess:
     """Run `action` in a child that is a copy of this process, so that it may be any callable."""
@@ -47,9 +54,9 @@ def lives_through(event_number: int, action: Callable[[], object]) -> bool:
     return process.exitcode == 0
 
 
-def deaths_of(action: Callable[[], object]) -> Iterator[int]:
-    """1, 2, …: `action` died at that event, until it lived through."""
-    for number in range(1, 200):
+def deaths_of(action: Callable[[], object], every: int = 1) -> Iterator[int]:
+    """1, 2, …: `action` died at that event, until it lived through. `every`: only at each n-th, from the first on."""
+    for number in range(1, 400, every):
         if lives_through(number, action):
             return
         yield number

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
+import os
 from typing import Self
+
+from tests.warm_program import WarmProcess
 
 _ENDS_WITHIN_SECONDS = 30
 
@@ -17,21 +17,23 @@ class ListeningProgram:
     """
 
     def __init__(self, module: str, *arguments: str) -> None:
-        self._argv = [sys.executable, "-m", module, *arguments]
+        self._module, self._arguments = module, arguments
         self.start()
 
     def start(self) -> None:
         """Come back when it listens."""
-        root = Path(__file__).resolve().parent.parent
-        # `-m` finds the tests from the root of the checkout, wherever the test stands.
-        self._process = subprocess.Popen(
-            self._argv, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        assert self._process.stdout is not None
-        self.address = self._process.stdout.readline().strip()
+        stdin, self._stdin = os.pipe()
+        told, stdout = os.pipe()
+        try:
+            self._process = WarmProcess(self._module, self._arguments, (stdin, stdout, 2), env=os.environ)
+        finally:
+            os.close(stdin)
+            os.close(stdout)
+        with os.fdopen(told, encoding="utf-8") as lines:
+            self.address = lines.readline().strip()
         if not self.address:
             self.kill()
-            raise AssertionError(f"{self._argv[2]} did not start")
+            raise AssertionError(f"{self._module} did not start")
 
     def __enter__(self) -> Self:
         return self
@@ -41,8 +43,7 @@ class ListeningProgram:
 
     def stop(self) -> None:
         """Tell it to end, and wait until it has."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
+        self._close_stdin()
         try:
             self._process.wait(_ENDS_WITHIN_SECONDS)
         finally:
@@ -51,7 +52,10 @@ class ListeningProgram:
     def kill(self) -> None:
         """SIGKILL, where it has not ended."""
         self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
+        self._process.wait(_ENDS_WITHIN_SECONDS)
+        self._close_stdin()
+
+    def _close_stdin(self) -> None:
+        if self._stdin >= 0:
+            os.close(self._stdin)
+        self._stdin = -1

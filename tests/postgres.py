@@ -94,6 +94,16 @@ def copies() -> dict[Prepare, _Copies]:
 @pytest.fixture
 def new_database(postgres: Running, copies: dict[Prepare, _Copies]) -> Iterator[NewDatabase]:
     """Makes databases for one test, and drops or empties them after it."""
+    yield from _made(postgres, copies)
+
+
+@pytest.fixture(scope="module")
+def new_shared_database(postgres: Running, copies: dict[Prepare, _Copies]) -> Iterator[NewDatabase]:
+    """The same for the tests of a module together."""
+    yield from _made(postgres, copies)
+
+
+def _made(postgres: Running, copies: dict[Prepare, _Copies]) -> Iterator[NewDatabase]:
     made: list[tuple[str, Prepare | None]] = []
 
     def make(prepare: Prepare | None = None) -> str:

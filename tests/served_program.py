@@ -16,6 +16,14 @@ from typing import Any
 
 from tests.listening_program import ListeningProgram
 
+NEEDED = (
+    "raddle.server.app",
+    "uvicorn.lifespan.on",
+    "uvicorn.loops.auto",
+    "uvicorn.protocols.http.auto",
+    "psycopg.types.json",
+)
+"""What `main` comes to import: it may be there before."""
 _INTERVAL_SECONDS = 1
 
 

@@ -148,12 +148,18 @@ class _OverHttp:
         self._served.start()
 
 
+@pytest.fixture(scope="module")
+def served(new_shared_database: NewDatabase, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving(new_shared_database(prepare), tmp_path_factory.mktemp("hub") / "blobs") as served:
+        yield served
+
+
 class TestHttpHub(RemoteLaws):
+    """One server for all of them: each law is kept among people of its own, beside all that others have there."""
+
     @pytest.fixture
-    def hubs(self, new_database: NewDatabase, tmp_path: Path) -> Iterator[Hubs]:
-        conninfo = new_database(prepare)
-        with connected(conninfo) as connection:
-            tokens = a_token(connection, "ada"), a_token(connection, "bob")
+    def hubs(self, served: Served) -> Iterator[Hubs]:
+        with connected(served.conninfo) as connection:
+            tokens = a_token(connection, f"ada-{new_id()}"), a_token(connection, f"bob-{new_id()}")
         with contextlib.ExitStack() as stack:
-            served = stack.enter_context(serving(conninfo, tmp_path / "blobs"))
             yield _OverHttp(served, tokens, stack)

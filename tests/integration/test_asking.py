@@ -26,7 +26,7 @@ from raddle.model.threads.thread import Thread
 from tests.builders import an_author
 from tests.builders_store import paths_in
 from tests.fakes.responders import ScriptedCouncil, ScriptedResponder
-from tests.file_events import deaths_of, start_child
+from tests.file_events import deaths_of, some_deaths_or_all, start_child
 
 ANSWER = Answered(
     text="cone six", provider="openai", model="m1", usage=Usage(input_tokens=3, output_tokens=2)
@@ -435,9 +435,10 @@ def _must_be_whole(room: Room, council: ScriptedCouncil) -> None:
     assert room.settle(council) == []
 
 
+@some_deaths_or_all
 @pytest.mark.parametrize("responder", ["local", "council"])
 def test_after_a_death_at_any_point_nothing_is_twice_and_nothing_is_lost(
-    tmp_path: Path, responder: str
+    tmp_path: Path, responder: str, every: int
 ) -> None:
     folders = (tmp_path / str(number) for number in range(1, 400))
     room = Room(next(folders))
@@ -451,8 +452,8 @@ def test_after_a_death_at_any_point_nothing_is_twice_and_nothing_is_lost(
     council = ScriptedCouncil()
     council.jobs["job-7"] = Done(state="answered", answer=ANSWER)
     deaths = 0
-    for _ in deaths_of(run):
-        deaths += 1
+    for _ in deaths_of(run, every):
+        deaths += every
         _must_be_whole(room, council)
         room = Room(next(folders))
     assert deaths > 8
@@ -474,8 +475,11 @@ def test_a_death_between_two_pieces_keeps_those_that_came(tmp_path: Path) -> Non
         _must_be_whole(room, ScriptedCouncil())
 
 
+@some_deaths_or_all
 @pytest.mark.parametrize("responder", ["local", "council"])
-def test_after_a_death_while_settling_nothing_is_twice_either(tmp_path: Path, responder: str) -> None:
+def test_after_a_death_while_settling_nothing_is_twice_either(
+    tmp_path: Path, responder: str, every: int
+) -> None:
     folders = (tmp_path / str(number) for number in range(1, 400))
     council = ScriptedCouncil()
     council.jobs["job-7"] = Done(state="answered", answer=ANSWER)
@@ -496,8 +500,8 @@ def test_after_a_death_while_settling_nothing_is_twice_either(tmp_path: Path, re
     room = left_in(next(folders))
     run: Callable[[], object] = lambda: room.settle(council)  # noqa: E731  the room of the moment
     deaths = 0
-    for _ in deaths_of(run):
-        deaths += 1
+    for _ in deaths_of(run, every):
+        deaths += every
         _must_be_whole(room, council)
         assert [message.job_id for message in room.thread.tree if message.job_id]
         room = left_in(next(folders))

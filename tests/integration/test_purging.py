@@ -27,7 +27,7 @@ from tests.builders_claude_code import (
 )
 from tests.builders_import import Machine, add, counts, write
 from tests.fakes.responders import ScriptedCouncil
-from tests.file_events import deaths_of, start_child
+from tests.file_events import deaths_of, some_deaths_or_all, start_child
 
 PICTURE = b"the bytes of a picture of a xylophone"
 
@@ -185,14 +185,17 @@ class TestAWholeThread:
         purge(machine, thread_id)
         assert PICTURE in machine.everything_stored()
 
-    def test_a_purge_that_was_interrupted_anywhere_can_be_asked_for_again(self, machine: Machine) -> None:
+    @some_deaths_or_all
+    def test_a_purge_that_was_interrupted_anywhere_can_be_asked_for_again(
+        self, machine: Machine, every: int
+    ) -> None:
         path = machine.keep(a_talk())
         machine.bring_in()
         thread_id = thread_of(machine)
         backup = {file: file.read_bytes() for file in (machine.folder / "data").rglob("*") if file.is_file()}
         deaths = 0
-        for _ in deaths_of(lambda: purge(machine, thread_id)):
-            deaths += 1
+        for _ in deaths_of(lambda: purge(machine, thread_id), every):
+            deaths += every
             with machine.stores() as stores:
                 if thread_id in stores.threads.ids():
                     purge_thread(stores, thread_id)

@@ -26,7 +26,7 @@ from tests.builders_claude_code import (
 )
 from tests.builders_import import Machine, add
 from tests.builders_store import grow_old
-from tests.file_events import deaths_of
+from tests.file_events import deaths_of, some_deaths_or_all
 
 
 def a_home(machine: Machine, sessions: int, turns: int) -> None:
@@ -158,7 +158,8 @@ def test_a_hundred_killed_imports_are_made_good(
     kill_often(tmp_path, seed=seed, kills=25, sessions=30, turns=150)
 
 
-def test_a_death_at_any_touch_of_a_file_is_made_good(tmp_path: Path) -> None:
+@some_deaths_or_all
+def test_a_death_at_any_touch_of_a_file_is_made_good(tmp_path: Path, every: int) -> None:
     """Without workers, so that every event is in one process. What the death left is searched at once; every
     second time the index is lost besides."""
     machine = Machine(tmp_path / "killed")
@@ -170,8 +171,8 @@ def test_a_death_at_any_touch_of_a_file_is_made_good(tmp_path: Path) -> None:
     expected.bring_in()
     whole = state_of(expected)
     deaths = 0
-    for _ in deaths_of(machine.bring_in):
-        deaths += 1
+    for _ in deaths_of(machine.bring_in, every):
+        deaths += every
         if deaths % 2:
             shutil.rmtree(machine.folder / "cache", ignore_errors=True)
         for thread in machine.threads():
@@ -184,7 +185,8 @@ def test_a_death_at_any_touch_of_a_file_is_made_good(tmp_path: Path) -> None:
     assert deaths > 20
 
 
-def test_a_death_at_any_touch_of_a_file_while_sessions_grow_is_made_good(tmp_path: Path) -> None:
+@some_deaths_or_all
+def test_a_death_at_any_touch_of_a_file_while_sessions_grow_is_made_good(tmp_path: Path, every: int) -> None:
     machine = Machine(tmp_path / "killed")
     expected = Machine(tmp_path / "expected", home=machine.home)
     machine.keep(a_short_session())
@@ -200,8 +202,8 @@ def test_a_death_at_any_touch_of_a_file_while_sessions_grow_is_made_good(tmp_pat
     expected.bring_in()
     whole = state_of(expected)
     deaths = 0
-    for _ in deaths_of(machine.bring_in):
-        deaths += 1
+    for _ in deaths_of(machine.bring_in, every):
+        deaths += every
         machine.bring_in()
         must_be_whole(machine, whole)
         for folder, kept in folders.values():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import itertools
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -24,6 +25,10 @@ settings.register_profile("soak", max_examples=5_000, deadline=None, print_blob=
 settings.load_profile(PROFILE)
 
 seal.seal_process()
+
+# A shell starts what runs in its background deaf to Ctrl-C, and so would be every program that a test presses it at.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Collecting makes hundreds of thousands of objects that all stay: see `pytest_collection_finish`.
 gc.disable()

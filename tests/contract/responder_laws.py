@@ -7,10 +7,12 @@ model streams, and gives the fixture `stage`. What only one kind can show is in 
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import signal
 import threading
 import tracemalloc
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol, TypeVar
 
@@ -148,6 +150,10 @@ def pressing_ctrl_c() -> Iterator[Callable[[], None]]:
         if finger.ident is not None:
             finger.join()
         signal.signal(signal.SIGINT, before)
+        with warnings.catch_warnings():
+            # Pressed between two lines of a library, it leaves a socket to the garbage, which a later test would find.
+            warnings.simplefilter("ignore", ResourceWarning)
+            gc.collect()
 
 
 class ResponderLaws:

@@ -33,6 +33,8 @@ from typing import Any, NamedTuple, NoReturn
 _ROOT = Path(__file__).resolve().parent.parent
 _PACKAGES = ("raddle.apps.cli", "raddle.wiring", "raddle.adapters", "raddle.actions", "raddle.model")
 _LENGTH = struct.Struct("!Q")
+_NUMBER = struct.Struct("q")
+"""Of a process, and how it ended: both may be there before the first one is read, and must not run into each other."""
 """Before a request, and with it the numbers of the streams."""
 _one_at_a_time = threading.Lock()
 _PATIENCE_SECONDS = 60
@@ -65,7 +67,7 @@ class WarmProcess:
                 _warm().sendall(request)
         finally:
             os.close(theirs)
-        self.pid = int(os.read(self._ended, 20))
+        (self.pid,) = _NUMBER.unpack(os.read(self._ended, _NUMBER.size))
 
     def poll(self) -> int | None:
         """Its exit code, where it has ended."""
@@ -78,9 +80,9 @@ class WarmProcess:
         if self.returncode is None:
             if not select.select([self._ended], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired(self.args, timeout or 0)
-            told = os.read(self._ended, 20)
+            told = os.read(self._ended, _NUMBER.size)
             os.close(self._ended)
-            self.returncode = int(told) if told else -signal.SIGKILL
+            self.returncode = _NUMBER.unpack(told)[0] if told else -signal.SIGKILL
         return self.returncode
 
     def send_signal(self, number: int) -> None:
@@ -257,10 +259,10 @@ def _report(pid: int, ended: int, others: list[int]) -> NoReturn:
     """Say which process it is, and how it ended."""
     for each in (*others, 0, 1, 2):
         os.close(each)
-    os.write(ended, b"%d" % pid)
+    os.write(ended, _NUMBER.pack(pid))
     _, status = os.waitpid(pid, 0)
     with contextlib.suppress(BrokenPipeError):  # nobody waits for that any more
-        os.write(ended, b"%d" % os.waitstatus_to_exitcode(status))
+        os.write(ended, _NUMBER.pack(os.waitstatus_to_exitcode(status)))
     os._exit(0)
 
 

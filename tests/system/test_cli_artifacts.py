@@ -185,7 +185,7 @@ def _gc(*arguments: str, stdin: str = "") -> Answer:
     """`raddle store gc`, which the group of stores has, run by itself."""
     from raddle.apps.cli.commands.memory_artifacts import gc
 
-    answer = CliRunner().invoke(gc, arguments, input=stdin)
+    answer = CliRunner().invoke(gc, arguments, input=stdin, help_option_names=["-h", "--help"])
     code = 2 if isinstance(answer.exception, RaddleError) else answer.exit_code
     return Answer(code, answer.stdout_bytes, answer.stderr)
 

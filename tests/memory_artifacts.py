@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from raddle.actions.memory.artifacts import Added, StoreOfBlobs, add_artifact
+from raddle.actions.memory.artifacts import Added, add_artifact
+from raddle.actions.memory.blob_ports import StoreOfBlobs
 from raddle.actions.memory.runs import start_run
 from raddle.adapters.blobs.by_hash import blobs_in_folder
 from raddle.model.memory.artifact import INLINE_BELOW
@@ -46,6 +47,9 @@ class Shelves:
 
     def chosen(self) -> str:
         return self.name
+
+    def own(self) -> StoreOfBlobs:
+        return blobs_in_folder(self.folder / "own")
 
     def for_writing(self, name: str) -> StoreOfBlobs:
         return blobs_in_folder(self.folder / name)

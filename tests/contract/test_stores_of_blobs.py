@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from obstore.store import LocalStore, MemoryStore
 
-from raddle.actions.memory.artifacts import StoreOfBlobs
-from raddle.adapters.blobs.bucket import Bucket
-from raddle.adapters.blobs.by_hash import BlobsByHash, blobs_in_bucket, blobs_in_folder
+from raddle.actions.memory.blob_ports import StoreOfBlobs
+from raddle.adapters.blobs.bucket import Bucket, open_bucket
+from raddle.adapters.blobs.by_hash import BlobsByHash, blobs_in_folder
 from raddle.adapters.blobs.object_store import ObjectBlobs
 from raddle.adapters.blobs.own_directory import OwnDirectory
 from raddle.adapters.remote.kept_blobs import KeptBlobs
@@ -41,8 +41,20 @@ def put(store: StoreOfBlobs, data: bytes) -> str:
     return name_of(data)
 
 
+Spoil = Callable[[str, bytes], object]
+"""SHA-256, bytes -> these lie under that name from now on, whatever they are."""
+
+
+def _spoils_in(folder: Path) -> Spoil:
+    return lambda name, data: (folder / name[:2] / name).write_bytes(data)
+
+
+def _spoils_bucket(bucket: Bucket) -> Spoil:
+    return lambda name, data: bucket.put(f"{name[:2]}/{name}", data, is_new=False)
+
+
 class StoreLaws:
-    """Inherit, and give the fixture `store`."""
+    """Inherit, and give the fixtures `store` and `spoil`."""
 
     def test_what_was_put_is_there_whole_and_in_parts(self, store: StoreOfBlobs) -> None:
         for data in CONTENTS.values():
@@ -75,6 +87,17 @@ class StoreLaws:
             store.put(name_of(HUGE), len(HUGE), failing())
         assert store.size(name_of(HUGE)) is None
 
+    def test_what_lies_there_damaged_is_whole_when_it_is_given_again(
+        self, store: StoreOfBlobs, spoil: Spoil
+    ) -> None:
+        data = CONTENTS["large"]
+        name = put(store, data)
+        for damaged in (data[:-1] + b"?", data[:-1], b""):
+            spoil(name, damaged)
+            put(store, data)
+            assert store.size(name) == len(data)
+            assert b"".join(store.pieces(name, 0, len(data))) == data
+
     def test_what_is_no_hash_is_refused(self, store: StoreOfBlobs) -> None:
         for name in ("", "x" * 64, "../../etc/passwd", ABSENT.upper(), ABSENT + "\n"):
             with pytest.raises(InvalidInput):
@@ -90,23 +113,43 @@ class TestFolder(StoreLaws):
     def store(self, tmp_path: Path) -> StoreOfBlobs:
         return blobs_in_folder(tmp_path / "blobs")
 
+    @pytest.fixture
+    def spoil(self, tmp_path: Path) -> Spoil:
+        return _spoils_in(tmp_path / "blobs")
+
 
 class TestOwnDirectory(StoreLaws):
     @pytest.fixture
     def store(self, tmp_path: Path) -> StoreOfBlobs:
         return OwnDirectory(tmp_path / "blobs", tmp_path / "memory")
 
-
-class TestBucketInMemory(StoreLaws):
     @pytest.fixture
-    def store(self) -> StoreOfBlobs:
-        return BlobsByHash(ObjectBlobs(Bucket(MemoryStore(), "the bucket")), is_near=False)
+    def spoil(self, tmp_path: Path) -> Spoil:
+        return _spoils_in(tmp_path / "blobs")
 
 
-class TestBucketOnDisk(StoreLaws):
+class BucketLaws(StoreLaws):
+    """Inherit, and give the fixture `bucket`."""
+
     @pytest.fixture
-    def store(self, tmp_path: Path) -> StoreOfBlobs:
-        return BlobsByHash(ObjectBlobs(Bucket(LocalStore(tmp_path), "the bucket")), is_near=False)
+    def store(self, bucket: Bucket) -> StoreOfBlobs:
+        return BlobsByHash(ObjectBlobs(bucket))
+
+    @pytest.fixture
+    def spoil(self, bucket: Bucket) -> Spoil:
+        return _spoils_bucket(bucket)
+
+
+class TestBucketInMemory(BucketLaws):
+    @pytest.fixture
+    def bucket(self) -> Bucket:
+        return Bucket(MemoryStore(), "the bucket")
+
+
+class TestBucketOnDisk(BucketLaws):
+    @pytest.fixture
+    def bucket(self, tmp_path: Path) -> Bucket:
+        return Bucket(LocalStore(tmp_path), "the bucket")
 
 
 class TestServer(StoreLaws):
@@ -118,25 +161,34 @@ class TestServer(StoreLaws):
         with serving(conninfo, tmp_path / "blobs") as served, served.link(token) as link:
             yield KeptBlobs(link)
 
+    @pytest.fixture
+    def spoil(self, tmp_path: Path) -> Spoil:
+        def spoil(name: str, data: bytes) -> None:
+            (path,) = (tmp_path / "blobs").rglob(f"{name}*")
+            path.unlink()
+            (path.parent / name).write_bytes(data)
 
-def _bucket(address: str, prefix: str, monkeypatch: pytest.MonkeyPatch) -> StoreOfBlobs:
+        return spoil
+
+
+def _bucket(address: str, prefix: str, monkeypatch: pytest.MonkeyPatch) -> Bucket:
     monkeypatch.setenv("AWS_ENDPOINT_URL", address)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", s3_servers.KEY_ID)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", s3_servers.SECRET)
-    return blobs_in_bucket(f"s3://{s3_servers.BUCKET}/{prefix}")
+    return open_bucket(f"s3://{s3_servers.BUCKET}/{prefix}")
 
 
 @pytest.mark.soak
-class TestMoto(StoreLaws):
+class TestMoto(BucketLaws):
     @pytest.fixture
-    def store(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoreOfBlobs]:
+    def bucket(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
         with s3_servers.moto() as address:
             yield _bucket(address, tmp_path.name, monkeypatch)
 
 
 @pytest.mark.soak
-class TestRclone(StoreLaws):
+class TestRclone(BucketLaws):
     @pytest.fixture
-    def store(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoreOfBlobs]:
+    def bucket(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
         with s3_servers.rclone(tmp_path / "served") as address:
             yield _bucket(address, "some/prefix", monkeypatch)

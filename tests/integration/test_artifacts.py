@@ -155,8 +155,37 @@ def test_bytes_that_were_lost_are_back_when_they_are_given_again(
             path.unlink()
     with pytest.raises(NotFound):
         got(ada, shelves, run_id, "one")
-    assert not add(ada, shelves, run_id, "one", data).is_new
+    assert add(ada, shelves, run_id, "one", data) == Added(added.artifact, is_new=False, is_mended=True)
     assert got(ada, shelves, run_id, "one") == data
+
+
+@pytest.mark.parametrize("data", [b"text\n", LARGE[:300_000]], ids=["inline", "blob"])
+def test_bytes_that_are_damaged_are_whole_when_they_are_given_again(
+    ada: Clone, shelves: Shelves, tmp_path: Path, data: bytes
+) -> None:
+    run_id = a_run(ada)
+    added = add(ada, shelves, run_id, "one", data)
+    for path in (ada.root / added.artifact.uri, *(tmp_path / "blobs").rglob("*")):
+        if path.is_file():
+            path.write_bytes(data[:-1] + b"?")
+    with pytest.raises(BrokenFormat):
+        got(ada, shelves, run_id, "one")
+    assert add(ada, shelves, run_id, "one", data) == Added(added.artifact, is_new=False, is_mended=True)
+    assert got(ada, shelves, run_id, "one") == data
+    assert not add(ada, shelves, run_id, "one", data).is_mended
+
+
+def test_a_damaged_copy_of_this_machines_own_does_not_hide_what_is_whole(
+    ada: Clone, shelves: Shelves, tmp_path: Path
+) -> None:
+    run_id = a_run(ada)
+    data = LARGE[:300_000]
+    sha256 = add(ada, shelves, run_id, "one", data).artifact.sha256
+    shelves.own().put(sha256, len(data), iter([data]))
+    (own,) = (tmp_path / "blobs" / "own").rglob(sha256)
+    own.write_bytes(data[:-1] + b"?")
+    assert add(ada, shelves, run_id, "one", data).is_mended
+    assert own.read_bytes() == data
 
 
 BAD_IDS = [

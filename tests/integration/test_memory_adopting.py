@@ -326,8 +326,15 @@ class TestTheCode:
 
     def test_a_registration_that_is_no_json_is_told_of(self, root: Path) -> None:
         lay(root.parent, {PEER_MARKER_FILE: PEER_MARKER, ".mcp.json": "{"})
-        with pytest.raises(BrokenFormat):
+        with pytest.raises(BrokenFormat, match=r"\.mcp\.json"):
             planned(root.parent)
+
+    def test_a_registration_that_is_a_link_to_elsewhere_is_left_alone(self, root: Path) -> None:
+        code, elsewhere = root.parent, root.parent.parent / f"{root.parent.name}-elsewhere.json"
+        lay(code, {PEER_MARKER_FILE: PEER_MARKER})
+        elsewhere.write_text(json.dumps(PEER_SERVER))
+        (code / ".mcp.json").symlink_to(elsewhere)
+        assert [change.path for change in planned(code).changes] == [code / MARKER_FILE]
 
 
 class TestAWorkingTreeOfTheCode:

@@ -238,6 +238,17 @@ def test_a_shared_folder_that_is_gone_is_not_made_anew_as_if_it_were_mounted(
     assert not (tmp_path / "blobs").exists()
 
 
+def test_a_shared_folder_whose_place_is_not_there_is_never_made(memory: Memory, tmp_path: Path) -> None:
+    memory.says(objects=str(tmp_path / "not-mounted" / "blobs"))
+    with pytest.raises(NotFound, match="no folder"):
+        memory.add(agrees=True)
+    (tmp_path / "not-mounted").mkdir()
+    with pytest.raises(UserError, match="nobody"):
+        memory.add()
+    memory.add(agrees=True)
+    assert memory.get() == LARGE
+
+
 def test_bytes_are_read_without_an_agreement(memory: Memory, stores: Stores, tmp_path: Path) -> None:
     memory.says(objects=str(tmp_path / "blobs"))
     memory.add(agrees=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from raddle.adapters.blobs import own_directory
 from raddle.adapters.memory_repo.mentions import named_blobs
-from raddle.model.errors import RaddleError, StorageError
+from raddle.model.errors import StorageError
 from raddle.model.memory.repo_layout import index_file
 from raddle.wiring import Stores, open_stores
 from raddle.wiring.memory import ProjectMemory
@@ -43,8 +43,8 @@ class Node:
     def memory(self) -> ProjectMemory:
         return ProjectMemory(self.stores, self.clone.root)
 
-    def begin(self) -> str:
-        self.clone.begin()
+    def begin(self, project_id: str = "loom") -> str:
+        self.clone.begin(project_id=project_id)
         return a_run(self.clone)
 
     def add(self, run_id: str, name: str) -> None:
@@ -53,8 +53,8 @@ class Node:
     def gc(self, *, gone: bool = False) -> list[str]:
         """The names of what went."""
         age(self.stores)
-        left = find_left_over(self.memory, forgets_gone=gone)
-        removed = {blob.sha256 for blob in remove_left_over(self.memory, left, forgets_gone=gone)}
+        left = find_left_over(self.stores.paths, self.clone.root, forgets_gone=gone)
+        removed = {blob.sha256 for blob in remove_left_over(self.stores.paths, left, forgets_gone=gone)}
         return [name for name, sha256 in HASHES.items() if sha256 in removed]
 
 
@@ -94,12 +94,12 @@ def test_nothing_that_is_younger_than_an_hour_goes(node: Node, stores: Stores) -
     run_id = node.begin()
     node.add(run_id, "one")
     _without(node, run_id)
-    assert find_left_over(node.memory).blobs == []
+    assert find_left_over(stores.paths, node.clone.root).blobs == []
     age(stores)
-    left = find_left_over(node.memory)
+    left = find_left_over(stores.paths, node.clone.root)
     assert [blob.size for blob in left.blobs] == [600_000]
     node.add(run_id, "one")  # between the question and the answer somebody adds it again
-    assert remove_left_over(node.memory, left) == []
+    assert remove_left_over(stores.paths, left) == []
     assert held(stores) == ["one"]
 
 
@@ -221,25 +221,108 @@ def test_what_a_memory_put_there_that_is_gone_is_kept_until_somebody_says_so(
     other.add(other.begin(), "one")
     (tmp_path / "other").rename(tmp_path / "unplugged")
     age(stores)
-    left = find_left_over(node.memory)
+    left = find_left_over(stores.paths, node.clone.root)
     assert (left.blobs, left.gone) == ([], {other.clone.root: (1, 600_000)})
     assert node.gc() == []
     assert node.gc(gone=True) == ["one"]
-    assert find_left_over(node.memory).gone == {}
+    assert find_left_over(stores.paths, node.clone.root).gone == {}
 
 
-def test_where_git_cannot_tell_nothing_goes(node: Node, stores: Stores, tmp_path: Path) -> None:
-    other = Node(stores, tmp_path / "other")
-    run_id = node.begin()
-    node.add(run_id, "two")
-    _without(node, run_id)
-    other.add(other.begin(), "one")
-    other.clone.sync()
-    for path in (tmp_path / "other" / ".git" / "objects").glob("??/*"):
+def _without_objects(root: Path) -> None:
+    for path in (path for path in (root / ".git" / "objects").rglob("*") if path.is_file()):
         path.unlink()
-    with pytest.raises(RaddleError):
-        node.gc()
-    assert held(stores) == ["one", "two"]
+
+
+def _without_git(root: Path) -> None:
+    shutil.rmtree(root / ".git")
+
+
+def _of_code_that_is_gone(root: Path) -> None:
+    _without_git(root)
+    (root / ".git").write_text(f"gitdir: {root.parent}/gone/.git/worktrees/other\n")
+
+
+BREAKS = pytest.mark.parametrize("breaks", [_without_objects, _without_git, _of_code_that_is_gone])
+
+
+@BREAKS
+def test_a_memory_that_cannot_be_read_keeps_what_it_may_need_and_stops_nobody_else(
+    node: Node, stores: Stores, tmp_path: Path, breaks: Callable[[Path], None]
+) -> None:
+    other = Node(stores, tmp_path / "other")
+    run_id, theirs = node.begin(), other.begin("another")
+    other.add(theirs, "one")
+    other.add(theirs, "two")
+    other.clone.sync()
+    for name in ("two", "three", "four"):
+        node.add(run_id, name)
+    pointers = node.clone.text(index_file(run_id)).replace(HASHES["four"], "0" * 64)
+    other.clone.write(index_file(run_id), pointers)  # as a sync brought it: others' bytes, named here
+    _without(node, run_id)
+    breaks(other.clone.root)
+    age(stores)
+    left = find_left_over(stores.paths, node.clone.root)
+    assert [(place, told.blobs, told.size) for place, told in left.unread.items()] == [
+        (other.clone.root, 3, sum(len(DATA[name]) for name in ("one", "two", "three")))
+    ]
+    assert node.gc(gone=True) == ["four"]
+    assert held(stores) == ["one", "two", "three"]
+    shutil.rmtree(other.clone.root)
+    assert node.gc(gone=True) == ["one", "two", "three"]
+
+
+@BREAKS
+def test_what_a_clone_of_it_put_there_is_kept_for_one_that_cannot_be_read(
+    node: Node, stores: Stores, tmp_path: Path, breaks: Callable[[Path], None]
+) -> None:
+    bob = Node(stores, tmp_path / "bob")
+    run_id = node.begin()
+    bob.begin()
+    bob.clone.sync()
+    note_store(stores.paths, bob.clone.root)
+    node.add(run_id, "one")
+    _without(node, run_id)
+    breaks(bob.clone.root)
+    assert node.gc() == []
+    (node.clone.root / "project.yaml").rename(tmp_path / "elsewhere")
+    assert node.gc() == []
+
+
+def test_for_one_that_does_not_even_say_whose_it_is_everything_is_kept(
+    node: Node, stores: Stores, tmp_path: Path
+) -> None:
+    run_id = node.begin()
+    other = Node(stores, tmp_path / "other")
+    other.begin("another")
+    note_store(stores.paths, other.clone.root)
+    node.add(run_id, "one")
+    _without(node, run_id)
+    _without_git(other.clone.root)
+    (other.clone.root / "project.yaml").write_bytes(b"\0")
+    assert node.gc() == []
+
+
+def test_another_repository_in_the_place_of_a_memory_is_not_it(
+    node: Node, stores: Stores, tmp_path: Path
+) -> None:
+    node.begin()
+    other = Node(stores, tmp_path / "other")
+    other.add(other.begin(), "one")
+    shutil.rmtree(other.clone.root)
+    other.clone.root.mkdir()
+    git("init", "--quiet", ".", cwd=other.clone.root)
+    assert node.gc() == []
+    assert node.gc(gone=True) == ["one"]
+
+
+def test_what_a_killed_process_left_goes_though_nothing_else_does(node: Node, stores: Stores) -> None:
+    node.begin()
+    left = stores.paths.memory_blobs_dir / ".raddle-0123456789abcdef.tmp"
+    left.parent.mkdir(parents=True, exist_ok=True)
+    left.write_bytes(b"half")
+    os.utime(left, (1, 1))
+    assert node.gc() == []
+    assert not left.exists()
 
 
 def test_a_memory_without_a_commit_names_what_its_folder_names(node: Node) -> None:

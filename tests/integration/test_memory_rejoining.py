@@ -321,6 +321,98 @@ def test_a_branch_that_is_nowhere_begins_anew_for_a_person_only(code: Path) -> N
     assert git("symbolic-ref", "HEAD", cwd=code) == "refs/heads/main\n"
 
 
+class TestOfCodeThatIsGone:
+    @pytest.fixture
+    def left(self, code: Path) -> Path:
+        """The folder of a memory whose code is deleted, with all that was ever committed in it."""
+        return (code / BRANCH).rename(code.parent / "left")
+
+    @pytest.fixture(autouse=True)
+    def _gone(self, left: Path, code: Path) -> None:
+        shutil.rmtree(code)
+
+    def held(self, root: Path) -> dict[str, str]:
+        return {
+            path: (root / path).read_text() for path in ("memory/team/note", "memory/team/mine", PROJECT_FILE)
+        }
+
+    def test_its_files_are_a_store_of_their_own_once_somebody_says_so(self, left: Path) -> None:
+        before = self.held(left)
+        said = told(left)
+        assert f"{left.parent}/code/.git, which is not there any more" in said
+        assert "--host-repo CODE" in said
+        adopted(left)
+        assert synced(left) == "no_remote"
+        assert self.held(left) == before
+        assert git("show", "HEAD:memory/team/mine", cwd=left) == "mine\n"
+        assert git("status", "--porcelain", cwd=left) == ""
+        with stores_in(left) as stores:
+            assert store_status(open_memory(stores)).mode == "repo"
+
+    @pytest.mark.parametrize("branch", [None, "notes"])
+    def test_a_person_has_them_on_a_branch_of_other_code(self, left: Path, branch: str | None) -> None:
+        before = self.held(left)
+        other = make_code(left.parent / "other")
+        work_in_progress(other)
+        untouched = untouchable(other)
+        with stores_in(left.parent) as stores:
+            adopt(stores, plan_adoption(stores, str(left), host_repo=str(other), branch=branch))
+        (other / MARKER_FILE).rename(left.parent / "marker")
+        assert untouchable(other) == untouched
+        (left.parent / "marker").rename(other / MARKER_FILE)
+        assert synced(left) == "no_remote"
+        assert self.held(left) == before
+        assert git("show", f"{branch or BRANCH}:memory/team/mine", cwd=other) == "mine\n"
+        with stores_in(left) as stores:
+            now = store_status(open_memory(stores))
+        assert (now.host, now.mode, now.branch, now.apart) == (str(other), "worktree", branch or BRANCH, "")
+
+    def test_in_a_clone_of_the_code_it_has_its_history_again(self, left: Path) -> None:
+        hub = left.parent / "hub.git"
+        first = git("rev-parse", BRANCH, cwd=hub).strip()
+        write_by_others(hub, BRANCH)
+        git("clone", "--quiet", str(hub), "again", cwd=left.parent)
+        with stores_in(left.parent) as stores:
+            adopt(stores, plan_adoption(stores, str(left), host_repo=str(left.parent / "again")))
+        assert synced(left) == "in_step"
+        assert git("merge-base", "--is-ancestor", first, BRANCH, cwd=hub) == ""
+        assert git("show", f"{BRANCH}:memory/team/mine", cwd=hub) == "mine\n"
+        assert git("show", f"{BRANCH}:memory/team/note", cwd=hub) == f"{OTHERS[-1]}\n"
+
+    def test_a_branch_of_another_project_is_not_taken_and_nothing_changes(self, left: Path) -> None:
+        other = make_code(left.parent / "other")
+        with stores_in(other) as stores:
+            init_worktree(stores, "another", worktree_repo=str(other))
+        link = (left / ".git").read_bytes()
+        with stores_in(left.parent) as stores, pytest.raises(InvalidInput) as refused:
+            plan = plan_adoption(stores, str(left), host_repo=str(other))
+            adopt(stores, plan)
+        assert refused.value.hint
+        assert (left / ".git").read_bytes() == link
+
+
+def test_who_names_another_repository_than_the_one_that_has_its_history_is_told(code: Path) -> None:
+    root, other = code / BRANCH, make_code(code.parent / "other")
+    (root / ".git").unlink()
+    for _ in ("with its marker", "without it"):
+        with (
+            stores_in(code.parent) as stores,
+            pytest.raises(InvalidInput, match=r"belongs to|the branch") as refused,
+        ):
+            plan_adoption(stores, str(root), host_repo=str(other))
+        assert "leave --host-repo out" in refused.value.hint
+        (code / MARKER_FILE).unlink(missing_ok=True)
+
+
+def test_a_store_by_itself_that_was_switched_to_another_branch_goes_back_too(alone: Path) -> None:
+    adopted(alone)
+    assert synced(alone) == "in_step"
+    git("switch", "--quiet", "-c", "other", cwd=alone)
+    assert "belongs on main" in told(alone)
+    adopted(alone)
+    assert git("symbolic-ref", "HEAD", cwd=alone) == "refs/heads/main\n"
+
+
 def test_a_remote_that_cannot_be_asked_is_no_remote_without_the_branch(code: Path) -> None:
     hub = code.parent / "hub.git"
     shutil.rmtree(code / ".git")

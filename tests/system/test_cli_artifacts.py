@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from raddle.adapters.memory_repo.versions import contents_of
 from raddle.model.errors import RaddleError
 from raddle.model.memory.project import Project, encode_project
 from tests import s3_servers
@@ -57,6 +58,22 @@ def test_a_file_is_kept_listed_and_fetched(store: Clone, tmp_path: Path) -> None
     assert done("artifact", "get", "model").data == LARGE
     assert done("artifact", "get", "model", "-o", "copy").out == f"{tmp_path}/copy\n"
     assert (tmp_path / "copy").read_bytes() == LARGE
+
+
+def test_a_file_that_is_there_is_only_replaced_where_somebody_says_so(store: Clone, tmp_path: Path) -> None:
+    done("artifact", "add", "large.bin")
+    done("artifact", "add", "report.md")
+    for artifact_id, data in (("large", LARGE), ("report", CRLF)):
+        for arguments in ((), ("--range", "0-1")):
+            (tmp_path / "copy").write_bytes(b"mine")
+            wanted = ("artifact", "get", artifact_id, "-o", "copy", *arguments)
+            refused = raddle(*wanted, "--json")
+            assert (refused.code, "--force" in refused.error["hint"]) == (4, True)
+            assert (tmp_path / "copy").read_bytes() == b"mine"
+            done(*wanted, "--force")
+            assert (tmp_path / "copy").read_bytes() == (data[:2] if arguments else data)
+        done("artifact", "get", artifact_id, "-o", "copy", "--force")
+        assert done("artifact", "get", artifact_id, "-o", "copy").out  # the very bytes: nothing to replace
 
 
 @pytest.mark.parametrize(
@@ -167,6 +184,19 @@ def test_a_damaged_artifact_ends_with_five(store: Clone, tmp_path: Path) -> None
     assert (answer.code, len(answer.data) < len(LARGE)) == (5, True)
     assert raddle("artifact", "get", "large", "-o", "copy").code == 5
     assert sorted(path.name for path in tmp_path.iterdir()) == ["large.bin", "report.md", "store"]
+    again = done("artifact", "add", "large.bin", "--json")
+    assert (again.json["is_new"], again.json["is_mended"], "put back" in again.err) == (False, True, True)
+    assert done("artifact", "get", "large").data == LARGE
+
+
+def test_what_stood_in_place_of_a_damaged_text_stays_in_the_history(store: Clone) -> None:
+    done("artifact", "add", "report.md")
+    (row,) = done("artifact", "list", "--json").json
+    store.sync()
+    (store.root / row["uri"]).write_bytes(b"by hand")
+    assert done("artifact", "add", "report.md", "--json").json["is_mended"]
+    assert (store.root / row["uri"]).read_bytes() == CRLF
+    assert b"by hand" in contents(store, row["uri"])
 
 
 def test_what_is_gone_is_listed_as_missing(store: Clone, tmp_path: Path) -> None:
@@ -181,13 +211,52 @@ def test_what_is_gone_is_listed_as_missing(store: Clone, tmp_path: Path) -> None
     assert done("artifact", "list", "--json").json[0]["is_here"] is None
 
 
+def contents(store: Clone, path: str) -> list[bytes]:
+    """What it held in each commit."""
+    return list(contents_of(store.root, path))
+
+
 def _gc(*arguments: str, stdin: str = "") -> Answer:
     """`raddle store gc`, which the group of stores has, run by itself."""
-    from raddle.apps.cli.commands.memory_artifacts import gc
+    from raddle.apps.cli.commands.memory_machine import gc
 
     answer = CliRunner().invoke(gc, arguments, input=stdin, help_option_names=["-h", "--help"])
     code = 2 if isinstance(answer.exception, RaddleError) else answer.exit_code
     return Answer(code, answer.stdout_bytes, answer.stderr)
+
+
+def test_gc_names_what_it_cannot_read_and_goes_on(store: Clone, tmp_path: Path) -> None:
+    done("store", "init", "other", "--store", "other")
+    (tmp_path / "other" / ".git" / "HEAD").unlink()
+    added = done("artifact", "add", "large.bin", "--json").json
+    store.files.change(f"runs/{_run(store)}/artifacts.index.json", lambda _: None)
+    (blob,) = Path(os.environ["HOME"]).rglob(added["sha256"])
+    os.utime(blob, (1, 1))
+    answer = _gc("--yes", "--json")
+    assert (answer.code, len(answer.json["blobs"])) == (0, 1)
+    (kept,) = answer.json["kept_for_damaged"]
+    assert (kept["store"], kept["blobs"]) == (str(tmp_path / "other"), 0)
+    assert "cannot be read" in answer.err
+    assert f"raddle store adopt {tmp_path / 'other'}" in answer.err
+
+
+def test_the_memories_of_this_machine_are_listed(store: Clone, tmp_path: Path) -> None:
+    for name in ("one", "two", "three"):
+        done("store", "init", name, "--store", name)
+    done("artifact", "add", "large.bin")
+    (tmp_path / "two").rename(tmp_path / "unplugged")
+    (tmp_path / "three" / "project.yaml").write_bytes(b"\0")
+    rows = {Path(row["store"]).name: row for row in done("store", "list", "--json").json}
+    assert {name: (row["state"], row["project"]) for name, row in rows.items()} == {
+        "one": ("whole", "one"),
+        "store": ("whole", "loom"),
+        "three": ("damaged", None),
+        "two": ("away", None),
+    }
+    shown = done("store", "list")
+    assert ["cannot be opened" in line for line in shown.lines] == [False, False, True, False]
+    assert "not there now" in shown.lines[-1]
+    assert "project.yaml" in shown.err
 
 
 def test_gc_shows_asks_and_removes(store: Clone) -> None:

@@ -6,7 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from raddle.model.memory.repo_layout import MARKER_FILE, PEER_MARKER_FILE, PROJECT_FILE, entry_file
+from raddle.model.memory.repo_layout import (
+    MARKER_FILE,
+    PEER_MARKER_FILE,
+    PROJECT_FILE,
+    conflict_path,
+    entry_file,
+)
 from raddle.wiring.memory_links import SIGNS
 from tests.command_line import done, new, raddle, seen
 from tests.memory_clones import Clone
@@ -149,7 +155,12 @@ class TestThread:
     def test_one_of_another_machine_is_named_by_its_whole_id(self, run_id: str) -> None:
         whole = "T-018e2b3c-4d5e-7f8a-9b0c-1d2e3f4a5b6c"
         done("entry", "add", "note", "x", "--thread", whole, "--message", "m1")
-        assert len(done("entry", "list", "--thread", whole[2:]).lines) == 1
+        for named in (whole[2:], "T-018e2b", "018E2B"):
+            assert len(done("entry", "list", "--thread", named).lines) == 1
+        assert raddle("entry", "list", "--thread", "T-0aaa").code == 3
+        done("entry", "add", "note", "y", "--thread", f"{whole[:-1]}d")
+        unclear = raddle("entry", "list", "--thread", "T-018e2b", "--json")
+        assert (unclear.code, unclear.error["code"]) == (2, "ambiguous")
         assert raddle("entry", "add", "note", "x", "--thread", "T-0aaa").code == 3
 
     def test_without_a_store_nothing_is_said_and_a_broken_one_costs_a_line(
@@ -170,6 +181,24 @@ def test_the_signs_of_a_store_are_the_layouts_own_names() -> None:
 
 
 class TestPhases:
+    def test_who_reads_one_is_told_of_another_version_that_waits(self, store: Clone, run_id: str) -> None:
+        done("summary", "set", "ours")
+        done("handoff", "publish", "--headline", "ours")
+        for path in (f"phases/build/{name}" for name in ("summary.md", "handoff.json")):
+            text = store.text(f"runs/{run_id}/{path}")
+            other = conflict_path(f"runs/{run_id}/{path}", "bbbbbbbb", "01M8PZKM3KMAB0SYRHJ485PAMY")
+            store.write(other, text.replace("ours", "theirs"))
+        told = "has 1 other version: `raddle memory resolve` lists them"
+        for words in (
+            ("summary", "get"),
+            ("handoff", "show"),
+            ("handoff", "show", "--phase", "build", "--json"),
+        ):
+            assert told in done(*words).err
+        assert done("store", "resume", run_id).err.count(told) == 2
+        done("memory", "resolve", f"runs/{run_id}/phases/build/summary.md", "--take", "current")
+        assert told not in done("summary", "get").err
+
     def test_a_summary_is_set_and_printed(self, run_id: str) -> None:
         assert raddle("summary", "get").code == 3
         assert done("summary", "set", "-", stdin="# Digest\nünïcode".encode()).out == "build\n"

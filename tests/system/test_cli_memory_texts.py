@@ -117,7 +117,10 @@ def test_one_search_finds_threads_and_memory(store: Path) -> None:
     assert shown.index("team/kelp") < shown.index("in threads") < shown.index("the kelp thread")
     lines = [json.loads(line) for line in done("search", "kelp", "--in", "all", "--jsonl").lines]
     assert ["memory" if "memory" in line else "thread" for line in lines] == ["memory", "memory", "thread"]
+    both_forms = done("search", "kelp", "--in", "all", "--json", "--jsonl").lines
+    assert [json.loads(line) for line in both_forms] == lines
     assert "asks about threads" in done("search", "kelp role:user", "--in", "memory").err
+    assert "after: takes a time" in done("memory", "search", "kelp after:zz").err
 
 
 def test_a_search_where_there_is_no_memory_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,6 +130,9 @@ def test_a_search_where_there_is_no_memory_says_so(tmp_path: Path, monkeypatch: 
     assert "the kelp thread" in answer.out
     assert "no project's memory" in answer.err
     assert raddle("search", "kelp", "--in", "memory").code == 3
+    monkeypatch.setenv("RADDLE_STORE", str(tmp_path / "nothing"))
+    assert "RADDLE_STORE names" in done("search", "kelp", "--in", "all").err
+    monkeypatch.delenv("RADDLE_STORE")
     assert raddle("search", "kelp", "--in", "all", "--store", str(tmp_path / "nothing")).code == 3
     assert raddle("search", "kelp", "--in", "memory", "--cursor", "x").code == 2
     assert raddle("search", "kelp", "--store", str(tmp_path)).code == 2

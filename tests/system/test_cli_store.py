@@ -152,10 +152,10 @@ def test_adopt_shows_what_it_would_do_and_asks(tmp_path: Path, monkeypatch: pyte
     assert "+  mode: repo" in asked.out
     assert not (tmp_path / MARKER_FILE).exists()
     did = done("store", "adopt", ".", "-y", "--json").json
-    assert did["files"] == [
-        str(tmp_path / MARKER_FILE)
-    ]  # raddle serves no agents yet: theirs go on with the other
-    assert json.loads((tmp_path / ".mcp.json").read_text()) == server
+    assert did["files"] == [str(tmp_path / MARKER_FILE), str(tmp_path / ".mcp.json")]
+    served = json.loads((tmp_path / ".mcp.json").read_text())["mcpServers"]["redthread"]
+    assert (served["command"], served["args"]) == ("raddle", ["mcp-serve"])
+    assert raddle(*served["args"], "--help").code == 0
     assert did["project_id"] == "loom"
     assert done("store", "status", "--json").json["host"] == str(tmp_path)
     assert "adopted loom" in done("store", "adopt", "m").out

@@ -86,6 +86,8 @@ def test_what_is_no_text_is_left_out_and_said(files: StoreFolder, source: Path) 
     report = bring_in(files, source)
     assert report.added == ("empty.md",)
     assert report.skipped == {
+        ".hidden": "its name begins with a dot",
+        ".obsidian": "its name begins with a dot",
         "large": "it is larger than 1024 KiB",
         "latin": "it is no text",
         "link.md": "it is a link",

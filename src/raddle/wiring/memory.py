@@ -41,7 +41,9 @@ class ProjectMemory:
 
         folder = git_folder_of(self.root)
         if folder is None:
-            raise BrokenFormat(f"{self.root} is in no git repository", "mend it with `raddle store adopt`")
+            raise BrokenFormat(
+                f"{self.root} is in no git repository", f"`raddle store adopt {self.root}` mends it"
+            )
         return folder / "raddle"
 
     @functools.cached_property

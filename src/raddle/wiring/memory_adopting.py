@@ -7,13 +7,15 @@ are changed last, so that an adoption that dies can be made again.
 from __future__ import annotations
 
 import difflib
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from raddle.model.errors import InvalidInput, NotFound
+from raddle.model.errors import BrokenFormat, InvalidInput, NotFound
+from raddle.model.memory.marker import check_branch
 from raddle.model.memory.repo_layout import ATTRIBUTES, ATTRIBUTES_FILE, MARKER_FILE, PROJECT_FILE
 from raddle.wiring import Stores
 from raddle.wiring.memory_homes import Home, bring_home, home_of
@@ -62,18 +64,24 @@ class Adopted(Struct, frozen=True, kw_only=True):
 
 
 def plan_adoption(
-    stores: Stores, path: str | None = None, *, host_repo: str | None = None, with_server: bool = True
+    stores: Stores,
+    path: str | None = None,
+    *,
+    host_repo: str | None = None,
+    branch: str | None = None,
+    with_server: bool = True,
 ) -> Adoption:
     """What adopting the store at `path` (the store's folder, or the code's that has its marker; else the nearest) would
-    come to; nothing is changed. `with_server`: raddle can be registered as the server of agents in the peer's place."""
+    come to; nothing is changed. `branch`: of the code at `host_repo`, that a store which lost its repository is to be
+    on. `with_server`: raddle can be registered as the server of agents in the peer's place."""
     from raddle.adapters.memory_repo.markers import read_marker  # noqa: PLC0415
 
     root, found = _store_and_marker(stores, path, host_repo)
     host = found.folder if found is not None else named_folder(host_repo) if host_repo else None
     changes = _changes(found, host, with_server=with_server)
+    home = home_of(root, found, host, None if branch is None else check_branch(branch))
     if found is None and host is not None and read_marker(marker_folder(host)) is None:
-        changes.insert(0, _new_marker(marker_folder(host), root))
-    home = home_of(root, found, host)
+        changes.insert(0, _new_marker(marker_folder(host), root, home))
     return Adoption(
         root=root,
         host=host,
@@ -138,9 +146,15 @@ def _store_and_marker(
     if found is not None and place_outside(found) != given:
         if host_repo:
             raise InvalidInput(
-                f"{found.file} names another store: {place_outside(found)}", "name the code whose store it is"
+                f"{found.file} names another store: {place_outside(found)}",
+                f"name the code whose store it is; or move {given} there, if that is where it belongs",
             )
         found = None
+    if found is not None and host_repo and found.folder != marker_folder(named_folder(host_repo)):
+        raise InvalidInput(
+            f"{found.file} says that {given} belongs to {found.folder}",
+            "leave --host-repo out; or remove that marker first",
+        )
     return given, found
 
 
@@ -176,23 +190,35 @@ def _changes(found: FoundMarker | None, host: Path | None, *, with_server: bool)
         marker = replace(found.marker)
         changes.append(Change(found.folder / MARKER_FILE, None, encode_marker(marker, found.data)))
     file = host / REGISTRATION_FILE if host is not None and with_server else None
-    data = ordinary_bytes(file) if file is not None else None
+    data = None if file is None or _leads_out(file) else ordinary_bytes(file)
     if file is not None and data is not None:
         text = data.decode("utf-8", "surrogateescape")
-        after = registered_as_ours(text).encode("utf-8", "surrogateescape")
+        try:
+            after = registered_as_ours(text).encode("utf-8", "surrogateescape")
+        except BrokenFormat as error:
+            raise BrokenFormat(f"{file}: {error.message}", error.hint) from error
         if after != data:
             changes.append(Change(file, data, after))
     return changes
 
 
-def _new_marker(folder: Path, root: Path) -> Change:
-    """Of a store that a person says belongs to code without one."""
+def _leads_out(file: Path) -> bool:
+    """Is it a link to somewhere else? A committed one does not choose which file of a person's is changed."""
+    return file.is_symlink() and not Path(os.path.realpath(file)).is_relative_to(
+        os.path.realpath(file.parent)
+    )
+
+
+def _new_marker(folder: Path, root: Path, home: Home) -> Change:
+    """Of a store that a person says belongs to code without one; it says what the store is once it is at `home`."""
     from raddle.adapters.agent_settings.settings_file import Change  # noqa: PLC0415
     from raddle.adapters.memory_repo.host_repository import git_at  # noqa: PLC0415
     from raddle.model.memory.marker import Marker, StorePlace, encode_marker  # noqa: PLC0415
 
     place = StorePlace(mode="repo", path="./x")
-    if (root / ".git").is_file():
+    if home.kind == "branch":
+        place = StorePlace(mode="worktree", path="./x", branch=home.branch)
+    elif home.kind == "whole" and (root / ".git").is_file():
         on = git_at(root, ["symbolic-ref", "--quiet", "--short", "HEAD"]).stdout.decode(errors="replace")
         place = StorePlace(mode="worktree", path="./x", branch=on.strip() or STORE_BRANCH)
     said = place_said(folder, root, place)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from raddle.model.errors import InvalidInput, NetworkError, StorageError
+from raddle.model.errors import ConflictError, InvalidInput, NetworkError, StorageError
 from raddle.wiring import write_pieces
 from raddle.wiring.memory_blobs import MemoryBlobs, is_inside
 
 if TYPE_CHECKING:
-    from raddle.actions.memory.artifacts import ArtifactSource
+    from raddle.actions.memory.blob_ports import ArtifactSource
     from raddle.model.memory.artifact import Artifact
     from raddle.wiring.memory import ProjectMemory
 
@@ -42,10 +43,13 @@ def fetch_artifact(
     artifact: Artifact,
     path: Path,
     part: tuple[int, int] | None = None,
+    *,
+    may_replace: bool = False,
 ) -> Fetched:
     """Write an artifact, or a part of it, to a file that a person named; into a folder under a name of its own.
 
-    What breaks off is gone on with the next time. InvalidInput where the file would lie in the memory.
+    What breaks off is gone on with the next time. InvalidInput where the file would lie in the memory; ConflictError
+    where one is there with other bytes, unless it `may_replace` it.
     """
     from raddle.actions.memory.artifacts import blob_of, get_artifact  # noqa: PLC0415
     from raddle.adapters.blobs.files_of_artifacts import fetch, holds  # noqa: PLC0415
@@ -53,12 +57,15 @@ def fetch_artifact(
 
     target = _target(memory, artifact, path)
     is_special = target.exists() and not target.is_file()
+    if part is None and holds(target, artifact.sha256, artifact.size_bytes):
+        return Fetched(target, artifact.size_bytes)
+    if os.path.lexists(target) and not is_special and not may_replace:
+        what = "is there already" if part is not None else "is there already, and holds other bytes"
+        raise ConflictError(f"{target} {what}", "name another file, or say --force to replace it")
     if part is not None or artifact.backend == INLINE or is_special:
         start, end = part or (0, artifact.size_bytes)
         write_pieces(target, get_artifact(memory.files, blobs, artifact, start, end))
         return Fetched(target, 0)
-    if holds(target, artifact.sha256, artifact.size_bytes):
-        return Fetched(target, artifact.size_bytes)
     name, sha256 = blob_of(artifact)
     store = blobs.for_reading(name)
     try:

@@ -22,7 +22,7 @@ from raddle.model.errors import InvalidInput, NotFound, NotSignedIn, UserError
 from raddle.wiring.memory import ProjectMemory, read_project
 
 if TYPE_CHECKING:
-    from raddle.actions.memory.artifacts import StoreOfBlobs
+    from raddle.actions.memory.blob_ports import StoreOfBlobs
     from raddle.adapters.blobs.own_directory import OwnDirectory
     from raddle.model.memory.project import Project
     from raddle.wiring import Stores
@@ -75,6 +75,10 @@ class MemoryBlobs:
         """The name of the one that new bytes go to."""
         return self._name or next(iter(self._project.blobs), LOCAL)
 
+    def own(self) -> StoreOfBlobs:
+        """This machine's own folder."""
+        return self._own
+
     def for_writing(self, name: str) -> StoreOfBlobs:
         """UserError where nobody has agreed that bytes of this memory go there, or the memory stays on this machine."""
         url = self._project.blobs.get(name)
@@ -85,11 +89,18 @@ class MemoryBlobs:
         place = parse_blob_url(url)
         self._refuse_what_stays(place, name)
         self._refuse_own_folder(place)
+        folder = Path(place.where) if place.kind == "folder" else None
+        if folder is not None and not folder.parent.is_dir():
+            raise self._not_mounted(place)
         is_first = self._expect_agreement(name, place)
-        if place.kind == "folder" and not is_first and not Path(place.where).is_dir():
-            # It was there when it was agreed to: a share that is not mounted looks so.
-            raise NotFound("folder", place.where, f"mount it, or make it once more: mkdir -p {place.where}")
+        if folder is not None and not is_first and not folder.is_dir():
+            raise self._not_mounted(place)  # it was there when it was agreed to
         return self._open(place)
+
+    @staticmethod
+    def _not_mounted(place: BlobPlace) -> NotFound:
+        """A share that is not mounted looks so: what is put there would be on this disk, and nobody else's."""
+        return NotFound("folder", place.where, f"mount it, or make it: mkdir -p {place.where}")
 
     def for_reading(self, name: str) -> StoreOfBlobs:
         """This machine's own folder, then the one of that name: bytes that have the hash are the bytes."""

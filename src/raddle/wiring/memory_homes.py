@@ -7,6 +7,7 @@ answer: who began one sooner would have a memory that nobody else ever hears of 
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -35,12 +36,14 @@ class Home(Struct, frozen=True, kw_only=True):
     why: str = ""
 
 
-def home_of(root: Path, found: FoundMarker | None, near: Path | None = None) -> Home:
+def home_of(
+    root: Path, found: FoundMarker | None, near: Path | None = None, branch: str | None = None
+) -> Home:
     """Where the store at `root` belongs; nothing is changed, and no network asked. `found`: the marker that names it;
-    `near`: a folder of the code, where there is no marker.
+    `near`: a folder of the code, where there is no marker; `branch`: of that code, where a person says which.
 
-    NotFound where the marker says that it is a branch of the code, and that is in no repository; BrokenFormat where
-    its `.git` names a repository that is not there, and nothing says more.
+    NotFound where the marker or a person says that it is a branch of the code, and that is in no repository;
+    BrokenFormat where its `.git` names a repository that is there and does not know it, and nothing says more.
     """
     from raddle.adapters.memory_repo.links import git_folder_of  # noqa: PLC0415
 
@@ -60,7 +63,7 @@ def home_of(root: Path, found: FoundMarker | None, near: Path | None = None) -> 
             url=url,
             why=f"it is in no git repository: {found.file.name} says that it is from {url}, and it is joined to that",
         )
-    return _guessed(root, near) if found is None else _on_its_own()
+    return _guessed(root, near, branch) if found is None else _on_its_own()
 
 
 def apart_from_marker(root: Path, found: FoundMarker | None) -> str:
@@ -168,39 +171,77 @@ def _lost_branch(host: HostRepository, branch: str, why: str) -> Home:
     return Home(kind="branch", host=host, branch=branch, why=f"{why}; {what}")
 
 
-def _guessed(root: Path, near: Path | None) -> Home:
-    """Of a store that no marker names: what the repositories say that it may have been in."""
-    from raddle.adapters.memory_repo.host_repository import host_around  # noqa: PLC0415
+def _guessed(root: Path, near: Path | None, branch: str | None) -> Home:
+    """Of a store that no marker names: what the repositories say that it may have been in; else what its `.git` says
+    that it was, in the code that a person names, or on its own where that repository is gone."""
+    from raddle.adapters.memory_repo.host_repository import host_around, open_host  # noqa: PLC0415
     from raddle.adapters.memory_repo.links import pointed_to, registered_at  # noqa: PLC0415
 
     named = pointed_to(root / ".git")
-    places = [near, root.parent, None if named is None else named.parent.parent.parent]
+    former = None if named is None else named.parent.parent
+    places = [near, root.parent, None if former is None else former.parent]
     hosts = [host for place in places if place and place.is_dir() and (host := host_around(place))]
     lost = "it and its repository no longer know where the other is"
-    for host in hosts:
-        one = registered_at(host.shared, root, None)
-        if one is not None and one.branch is not None:
-            return _lost_branch(host, one.branch, lost)
-    for host in hosts:
-        if _holds(host, STORE_BRANCH, _project_id(root)) and host.holder_of(STORE_BRANCH) is None:
-            return _lost_branch(host, STORE_BRANCH, lost)
-    if named is not None:
+    wanted = branch or STORE_BRANCH
+    for host, its_branch in (
+        *(
+            (host, one.branch)
+            for host in hosts
+            if (one := registered_at(host.shared, root, None)) and one.branch
+        ),
+        *((host, wanted) for host in hosts if _holds_free(host, wanted, _project_id(root))),
+    ):
+        _refuse_another(root, host, its_branch, near, branch)
+        return _lost_branch(host, its_branch, lost)
+    if near is not None and (former is not None or branch is not None):
+        return _lost_branch(open_host(near), wanted, _was_of(former) if former is not None else lost)
+    if former is not None and os.path.lexists(former):
         raise BrokenFormat(
-            f"{root} was a working tree of the repository at {named.parent.parent}, which does not know it any more",
-            "name the code that it belongs to with --host-repo; for a repository of its own, remove its .git first",
+            f"{root} was a working tree of the repository at {former}, which does not know it any more",
+            f"`raddle store adopt {root} --host-repo {former.parent}` has it be one again (--branch names the branch); "
+            f"for a repository of its own, remove {root / '.git'} first",
         )
-    return _on_its_own()
+    return _on_its_own() if former is None else _on_its_own(_was_of(former))
 
 
-def _on_its_own() -> Home:
+def _refuse_another(
+    root: Path, host: HostRepository, branch: str, near: Path | None, asked: str | None
+) -> None:
+    """A person names one repository or branch, and its history is in another: InvalidInput, for to begin anew would
+    fork it."""
+    from raddle.adapters.memory_repo.host_repository import host_around  # noqa: PLC0415
+
+    named = host_around(near) if near is not None else None
+    if near is not None and (named is None or named.shared != host.shared):
+        raise InvalidInput(
+            f"{root} is the branch {branch} of the repository at {host.root}, and not of {near}",
+            "leave --host-repo out, and it is joined to that one again",
+        )
+    if asked not in (None, branch):
+        raise InvalidInput(
+            f"{root} is the branch {branch} of the repository at {host.root}, and not {asked}",
+            "leave --branch out, and it is joined to that one again",
+        )
+
+
+def _was_of(former: Path) -> str:
+    there = "which does not know it any more" if os.path.lexists(former) else "which is not there any more"
+    return f"it was a working tree of the repository at {former}, {there}"
+
+
+def _on_its_own(why: str = "") -> Home:
+    told = why or (
+        "it is in no git repository, and neither a marker nor a repository around it says which one it was in"
+    )
+    other = " (--host-repo CODE: a branch of that code instead)" if why else ""
     return Home(
         kind="own",
-        why="it is in no git repository, and neither a marker nor a repository around it says which one it was in: a "
-        "new one of its own is made, which shares no history with any other",
+        why=f"{told}: a new one of its own is made with these files, which shares no history with any other{other}",
     )
 
 
-def _holds(host: HostRepository, branch: str, project_id: str | None) -> bool:
+def _holds_free(host: HostRepository, branch: str, project_id: str | None) -> bool:
+    """Is the memory of that project on the branch, which no working tree has?"""
     from raddle.adapters.memory_repo.making import project_at  # noqa: PLC0415
 
     commit_id = host.commit_at(f"refs/heads/{branch}")
@@ -208,7 +249,8 @@ def _holds(host: HostRepository, branch: str, project_id: str | None) -> bool:
         project = project_at(host.root, commit_id) if commit_id is not None else None
     except FormatError:
         return False
-    return project is not None and project_id in (None, project.project_id)
+    is_same = project is not None and project_id in (None, project.project_id)
+    return is_same and host.holder_of(branch) is None
 
 
 def _has_remote(root: Path) -> bool:
@@ -236,7 +278,7 @@ def _join_branch(stores: Stores, root: Path, home: Home, *, may_begin: bool) -> 
     if store is not None and project_id not in (None, store.project.project_id):
         raise InvalidInput(
             f"the branch {branch} holds the memory of {store.project.project_id}, and {root} that of {project_id}",
-            "correct the marker, or move that folder aside and `raddle store attach`",
+            "say another one with --branch, correct the marker, or move that folder aside and `raddle store attach`",
         )
     if store is None:
         if not may_begin:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +49,7 @@ def find_store(config: Config, given: str | None) -> StorePlaceOnDisk:
     for folder in (start, *start.parents):
         if is_store(folder) or is_cut_short(folder):
             _refuse_a_strangers(folder, _first_there(folder / PROJECT_FILE, folder).lstat().st_uid, start)
-            return StorePlaceOnDisk(root=folder, host=_host_of(folder, config.paths))
+            return StorePlaceOnDisk(root=folder, host=host_of(folder, config.paths))
         place = _marked(folder, start, config.paths)
         if place is not None:
             return place
@@ -165,12 +166,17 @@ def checked_out_elsewhere(found: FoundMarker) -> Path | None:
 
 def known_stores(paths: Paths) -> list[Path]:
     """The stores of this machine that were made, attached or adopted, and are still there; the newest last."""
-    return [Path(root) for root in _noted(paths) if is_store(Path(root))]
+    return [root for root in noted_stores(paths) if is_store(root)]
+
+
+def noted_stores(paths: Paths) -> list[Path]:
+    """The same, and those that are not there now."""
+    return [Path(root) for root in _noted(paths)]
 
 
 def note_store(paths: Paths, root: Path, host: Path | None = None) -> None:
     """Note a store, and the folder whose marker names it: a person said that it belongs there."""
-    from raddle.adapters.files import make_folder, write_atomic  # noqa: PLC0415
+    from raddle.adapters.files import make_folder  # noqa: PLC0415
     from raddle.adapters.locks import LockFiles  # noqa: PLC0415
 
     make_folder(paths.state_dir)
@@ -179,9 +185,25 @@ def note_store(paths: Paths, root: Path, host: Path | None = None) -> None:
         hosts = noted.pop(str(root), [])
         if host is not None and str(host) not in hosts:
             hosts = [*hosts, str(host)]
-        kept = [*noted.items(), (str(root), hosts)][-_MOST_NOTED:]
-        stores = [{"root": one, "hosts": named} for one, named in kept]
-        write_atomic(_list_of(paths), json.dumps({"schema_version": 1, "stores": stores}, indent=2).encode())
+        _write_noted(paths, {**noted, str(root): hosts})
+
+
+def forget_stores(paths: Paths, roots: Collection[Path]) -> None:
+    """Note these no more: they are gone for good."""
+    from raddle.adapters.locks import LockFiles  # noqa: PLC0415
+
+    gone = {str(root) for root in roots}
+    if not gone & _noted(paths).keys():
+        return
+    with LockFiles(paths.state_dir / "memory-locks", stripes=1).held("stores"):
+        _write_noted(paths, {root: hosts for root, hosts in _noted(paths).items() if root not in gone})
+
+
+def _write_noted(paths: Paths, noted: dict[str, list[str]]) -> None:
+    from raddle.adapters.files import write_atomic  # noqa: PLC0415
+
+    stores = [{"root": root, "hosts": hosts} for root, hosts in list(noted.items())[-_MOST_NOTED:]]
+    write_atomic(_list_of(paths), json.dumps({"schema_version": 1, "stores": stores}, indent=2).encode())
 
 
 def _marked(folder: Path, start: Path, paths: Paths) -> StorePlaceOnDisk | None:
@@ -212,7 +234,7 @@ def _refuse_a_strangers(place: Path, owner: int, start: Path) -> None:
         )
 
 
-def _host_of(root: Path, paths: Paths) -> Path | None:
+def host_of(root: Path, paths: Paths) -> Path | None:
     """The code around a store, or that it was attached from, by its marker; None where that is not said."""
     from raddle.adapters.memory_repo.markers import marker_above, place_outside  # noqa: PLC0415
     from raddle.model.errors import RaddleError  # noqa: PLC0415
@@ -223,8 +245,8 @@ def _host_of(root: Path, paths: Paths) -> Path | None:
         found = None
     if found is not None and place_outside(found) == root:
         return found.folder
-    hosts = _noted(paths).get(str(root), [])
-    return Path(hosts[-1]) if hosts else None
+    hosts = [Path(host) for host in _noted(paths).get(str(root), [])]
+    return next((host for host in reversed(hosts) if host.is_dir()), None)
 
 
 def _list_of(paths: Paths) -> Path:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple, Protocol
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from raddle.actions.memory.blob_ports import ArtifactSource, StoresOfBlobs
 from raddle.actions.memory.entries import add_entry
 from raddle.actions.memory.ports import StoreFiles, Writer
+from raddle.actions.memory.putting_back import put_back
 from raddle.actions.memory.runs import known_phase, read_run
 from raddle.model.clock import format_time
 from raddle.model.errors import BrokenFormat, ConflictError, FormatError, InvalidInput, NotFound
@@ -43,51 +45,16 @@ MOST_INLINE = 4 << 20
 """Bytes: however the limit is set, what is larger is no part of git."""
 _LONGEST_KIND = 64
 _SUFFIX = re.compile(r".\.([A-Za-z0-9]{1,16})\Z", re.ASCII | re.DOTALL)
-_VERIFY = "`raddle sync` may bring it; `raddle store verify` looks at all of them"
-
-
-class ArtifactSource(Protocol):
-    """A file that is to become an artifact. Its name is without a folder, and empty where it has none."""
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-
-    def pieces(self) -> Iterator[bytes]:
-        """All its bytes, in pieces, as often as it is asked."""
-
-
-class StoreOfBlobs(Protocol):
-    """Bytes by their SHA-256, somewhere. StorageError or NetworkError where it cannot be got at."""
-
-    def size(self, sha256: str) -> int | None:
-        """How many bytes it is; None where it is not there, or not for us."""
-
-    def put(self, sha256: str, size: int, pieces: Iterable[bytes]) -> None:
-        """Keep the bytes, durably. ConflictError where they are not those of that hash; then nothing is kept."""
-
-    def pieces(self, sha256: str, start: int, end: int) -> Iterator[bytes]:
-        """Bytes `start` up to `end`, as a slice has them, in pieces and unchecked. NotFound."""
-
-
-class StoresOfBlobs(Protocol):
-    """The stores of blobs that a project's pointers name."""
-
-    def chosen(self) -> str:
-        """The name of the one that new bytes go to."""
-
-    def for_writing(self, name: str) -> StoreOfBlobs:
-        """UserError where bytes may not go there, or nobody has agreed to it yet; NotFound where none has that name."""
-
-    def for_reading(self, name: str) -> StoreOfBlobs:
-        """Whatever may have what was put into the one of that name."""
+_VERIFY = "`raddle store sync` may bring it; `raddle store verify` looks at all of them"
 
 
 class Added(NamedTuple):
-    """A pointer. `is_new`: it was not there before."""
+    """A pointer. `is_new`: it was not there before. `is_mended`: it was, and its bytes were lost or damaged, and are
+    whole now."""
 
     artifact: Artifact
     is_new: bool
+    is_mended: bool = False
 
 
 class Listed(NamedTuple):
@@ -120,8 +87,8 @@ def add_artifact(
     """Keep a file under an id of the run: small text in the store itself, anything else in a store of blobs.
 
     Text of at most `inline_below` bytes counts as small. The same bytes under the same id are nothing new, and are put
-    back where they are missing. ConflictError, before anything is touched, where the id has other bytes. An entry
-    (`artifact_ref`) tells of a new one.
+    back where they are missing or damaged. ConflictError, before anything is touched, where the id has other bytes. An
+    entry (`artifact_ref`) tells of a new one.
     """
     artifact_id, kind = check_artifact_id(artifact_id), check_kind(kind)
     run = read_run(files, run_id)
@@ -129,8 +96,7 @@ def add_artifact(
     measured = _measured(source, min(inline_below, MOST_INLINE))
     there = _settled(_index(files, run_id), artifact_id, measured.sha256)
     if there is not None:
-        _put_back(files, blobs, there, source)
-        return Added(there, is_new=False)
+        return Added(there, is_new=False, is_mended=put_back(files, blobs, there, source))
     pointer = Artifact(
         artifact_id=artifact_id,
         kind=kind,
@@ -331,26 +297,13 @@ def _free_path(files: StoreFiles, run_id: str, pointer: Artifact, data: bytes, s
     )
 
 
-def _put_back(files: StoreFiles, blobs: StoresOfBlobs, artifact: Artifact, source: ArtifactSource) -> None:
-    """Bytes that a pointer names and that are lost are there again once somebody gives them again."""
-    if artifact.backend == INLINE:
-        path = artifact.path
-        if path is not None and files.read(path) is None:
-            data = b"".join(source.pieces())
-            if hashlib.sha256(data).hexdigest() == artifact.sha256:
-                files.change(path, lambda old: data if old is None else old)
-        return
-    place = parse_blob_uri(artifact.uri)
-    if place is not None and blobs.for_reading(place[0]).size(artifact.sha256) != artifact.size_bytes:
-        blobs.for_writing(place[0]).put(artifact.sha256, artifact.size_bytes, source.pieces())
-
-
 def _inline_bytes(files: StoreFiles, artifact: Artifact) -> bytes:
     name = shown(artifact.artifact_id)
     path = artifact.path
     if path is None:
         raise BrokenFormat(
-            f"artifact {name} says that it lies at {shown(artifact.uri)}, which is no place of one", _VERIFY
+            f"artifact {name} says that it lies at {shown(artifact.uri)}, which is no place of one",
+            "add the file again under another id",
         )
     data = files.read(path)
     if data is None:
@@ -358,7 +311,7 @@ def _inline_bytes(files: StoreFiles, artifact: Artifact) -> bytes:
     if hashlib.sha256(data).hexdigest() != artifact.sha256:
         raise BrokenFormat(
             f"artifact {name} is damaged: its bytes are not those of its hash",
-            "`raddle store log` may know when it changed; other clones may have it whole",
+            "`raddle store verify --fix` brings an earlier version back, and so does adding the file again",
         )
     return data
 
@@ -374,6 +327,6 @@ def _checked(pieces: Iterator[bytes], artifact: Artifact) -> Iterator[bytes]:
     if digest.hexdigest() != artifact.sha256:
         raise BrokenFormat(
             f"artifact {shown(artifact.artifact_id)} is damaged where it lies: its bytes are not those of its hash",
-            "remove that blob, then add the file again under the same id: that puts the bytes back",
+            "add the file again under the same id: that puts the bytes back",
         )
     yield held

@@ -39,7 +39,7 @@ class MemoryFiles(StoreFiles, Protocol):
         """The names right in a folder, of files and folders, that a file system could take for `name`, itself too."""
 
 
-class MemoryLine(Struct, frozen=True, kw_only=True):
+class MemoryLine(Struct, frozen=True, kw_only=True, gc=False):
     """A memory in a list. `updated`: RFC 3339; where the memory tells none, when its file was last written here.
     `size`: bytes."""
 

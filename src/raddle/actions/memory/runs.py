@@ -127,7 +127,7 @@ def resolve_run(files: StoreFiles, prefix: str = "") -> Run:
         raise InvalidInput(f"{shown(prefix)} is not a run id or the start of one", _LISTED)
     found = [run_id for run_id in run_ids(files) if run_id.startswith(text)]
     if not found:
-        raise NotFound("run", text, _LISTED)
+        raise NotFound("run", prefix.strip(), _LISTED)
     if len(found) > 1:
         raise Ambiguous("run", text, found)
     return read_run(files, found[0])

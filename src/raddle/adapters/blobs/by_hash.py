@@ -25,26 +25,24 @@ class _Blobs(Protocol):
 
     def size(self, sha256: str) -> int | None: ...
 
+    def is_whole(self, sha256: str) -> bool: ...
+
     def range(self, sha256: str, start: int, end: int) -> Iterator[bytes]: ...
 
 
 class BlobsByHash:
-    """A `StoreOfBlobs` over blobs that are put by hashing them. They lie plain, so that a range is no trouble.
+    """A `StoreOfBlobs` over blobs that are put by hashing them. They lie plain, so that a range is no trouble."""
 
-    `is_near`: looking costs nothing, so what is there is read before it counts as there.
-    """
-
-    def __init__(self, blobs: _Blobs, *, is_near: bool) -> None:
+    def __init__(self, blobs: _Blobs) -> None:
         self._blobs = blobs
-        self._is_near = is_near
 
     def size(self, sha256: str) -> int | None:
         """How many bytes it is; None where it is not there."""
         return self._blobs.size(sha256)
 
     def put(self, sha256: str, size: int, pieces: Iterable[bytes]) -> None:
-        """Keep the bytes, in pieces as they come; what is there is left as it is."""
-        if not self._is_near and self._blobs.size(sha256) == size:
+        """Keep the bytes, in pieces as they come; what is there counts once it was read, and is whole."""
+        if self._blobs.size(sha256) == size and self._blobs.is_whole(sha256):
             return
         writer = self._blobs.writer(compress=False)
         try:
@@ -63,14 +61,14 @@ class BlobsByHash:
 
 def blobs_in_folder(folder: Path) -> BlobsByHash:
     """The blobs in a folder, which is made when the first one comes."""
-    return BlobsByHash(BlobDirectory(folder), is_near=True)
+    return BlobsByHash(BlobDirectory(folder))
 
 
 def blobs_in_bucket(url: str) -> BlobsByHash:
     """The blobs in a bucket (`s3://bucket/prefix`, `gs://…`, `az://…`)."""
     from raddle.adapters.blobs.object_store import open_object_store  # noqa: PLC0415  heavy: obstore
 
-    return BlobsByHash(open_object_store(url), is_near=False)
+    return BlobsByHash(open_object_store(url))
 
 
 def changed() -> ConflictError:

@@ -147,5 +147,5 @@ def _damaged(target: Path, start: int) -> BrokenFormat:
         )
     return BrokenFormat(
         f"what was fetched for {target} is not what it should be: the bytes are damaged where they lie",
-        "remove that blob, then add the file again under the same id: that puts the bytes back",
+        "add the file again under the same id: that puts the bytes back",
     )

@@ -48,7 +48,7 @@ class OwnDirectory:
         self._folder = folder
         self._place = place
         self._blobs = BlobDirectory(folder)
-        self._kept = BlobsByHash(self._blobs, is_near=True)
+        self._kept = BlobsByHash(self._blobs)
 
     def size(self, sha256: str) -> int | None:
         """How many bytes it is; None where it is not there."""

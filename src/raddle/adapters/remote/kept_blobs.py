@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from raddle.adapters.remote.http_hub import MOST_BLOB_BYTES
 from raddle.adapters.remote.http_link import HttpLink
 from raddle.adapters.remote.refusals import Wanted
-from raddle.model.errors import ConflictError, InvalidInput, NotFound, TooLarge
+from raddle.model.errors import ConflictError, InvalidInput, NetworkError, NotFound, TooLarge
 
 
 class KeptBlobs:
@@ -22,13 +22,13 @@ class KeptBlobs:
         return self._look(sha256)[0]
 
     def put(self, sha256: str, size: int, pieces: Iterable[bytes]) -> None:
-        """Keep the bytes, whether a thread names them or not; what is there and kept is not sent again."""
+        """Keep the bytes, whether a thread names them or not; what is there, kept and whole is not sent again."""
         if size > MOST_BLOB_BYTES:
             raise TooLarge(
                 f"the file is larger than the {MOST_BLOB_BYTES >> 30} GiB that a server takes",
                 "put it into a folder or a bucket: --blobs NAME",
             )
-        if self._look(sha256) == (size, True):
+        if self._look(sha256) == (size, True) and self._is_whole(sha256, size):
             return
         path, wanted = _place(sha256)
         self._link.send(f"{path}?keep=true", _expected(sha256, size, pieces), size, wanted=wanted)
@@ -41,6 +41,16 @@ class KeptBlobs:
                 raise NotFound(*wanted)
             return iter(())
         return self._link.receive(path, wanted=wanted, most_bytes=end - start, part=(start, end))
+
+    def _is_whole(self, sha256: str, size: int) -> bool:
+        """The server tells what it was given, and not what its disk has made of it since."""
+        digest = hashlib.sha256()
+        try:
+            for piece in self.pieces(sha256, 0, size):
+                digest.update(piece)
+        except (NotFound, NetworkError):  # where the network is away, the sending says so
+            return False
+        return digest.hexdigest() == sha256
 
     def _look(self, sha256: str) -> tuple[int | None, bool]:
         path, wanted = _place(sha256)

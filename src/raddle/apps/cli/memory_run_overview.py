@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from raddle.apps.cli import output, words
-from raddle.apps.cli.memory_words import entry_lines, handoff_lines, status, tell_findings
+from raddle.apps.cli.memory_words import (
+    entry_lines,
+    handoff_lines,
+    status,
+    tell_conflicts,
+    tell_findings,
+)
 
 if TYPE_CHECKING:
     from raddle.actions.memory.run_overview import RunOverview
@@ -13,7 +19,9 @@ if TYPE_CHECKING:
 
 
 def show_overview(overview: RunOverview, memory: ProjectMemory, *, json: bool) -> None:
-    """Print it; what could not be read is said on the side."""
+    """Print it; what could not be read, and what waits to be settled, is said on the side."""
+    from raddle.model.memory.repo_layout import handoff_file, summary_file  # noqa: PLC0415
+
     if json:
         from raddle.model.memory.documents import plain_of  # noqa: PLC0415
 
@@ -32,6 +40,12 @@ def show_overview(overview: RunOverview, memory: ProjectMemory, *, json: bool) -
     else:
         _print(overview, memory.stores.clock())
     tell_findings(overview.findings)
+    run_id = overview.run.run_id
+    for one in overview.handoffs:
+        tell_conflicts(memory.files, handoff_file(run_id, one.from_phase), f"the handoff of {one.from_phase}")
+    if overview.summary:
+        path = summary_file(run_id, overview.summary_phase)
+        tell_conflicts(memory.files, path, f"the summary of {overview.summary_phase}")
 
 
 def _print(overview: RunOverview, now: int) -> None:

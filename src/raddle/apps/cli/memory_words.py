@@ -9,6 +9,7 @@ from raddle.apps.cli import diagnostics, words
 from raddle.apps.cli.plain_json import encoded, mended
 
 if TYPE_CHECKING:
+    from raddle.actions.memory.ports import StoreFiles
     from raddle.actions.ports import Finding
     from raddle.model.memory.entry import ContextEntry
     from raddle.model.memory.handoff import Handoff
@@ -24,6 +25,16 @@ def warn_of_secrets(what: str, kinds: Sequence[str]) -> None:
         diagnostics.warn(
             f"{what} seems to hold {' and '.join(kinds)}; a store is synced, and its history keeps what was in it"
         )
+
+
+def tell_conflicts(files: StoreFiles, path: str, what: str) -> None:
+    """A line where other versions of what stands at `path` wait to be settled; `what`: what a person calls it."""
+    from raddle.actions.memory.memory_conflicts import versions_beside  # noqa: PLC0415
+
+    waiting = versions_beside(files, path)
+    if waiting:
+        count = words.count(len(waiting), "other version")
+        diagnostics.note(f"{words.one_line(what)} has {count}: `raddle memory resolve` lists them")
 
 
 def tell_findings(findings: Iterable[Finding]) -> None:

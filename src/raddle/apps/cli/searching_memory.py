@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from raddle.actions.memory.memory_search import MemoryAnswer
 
 
+_LEADS_NOWHERE = "this folder leads to no project's memory"
+
+
 def search_here(
     stores: Stores, store_path: str | None, text: str, limit: int, *, as_you_type: bool, is_wanted: bool
 ) -> MemoryAnswer | None:
@@ -28,7 +31,9 @@ def search_here(
         if is_wanted or store_path is not None:
             raise
         if isinstance(error, NotFound):
-            diagnostics.note("this folder leads to no project's memory: only threads were looked at")
+            named = stores.config.store
+            where = f"RADDLE_STORE names {named}, which is no memory" if named else _LEADS_NOWHERE
+            diagnostics.note(words.one_line(f"{where}: only threads were looked at"))
         else:
             diagnostics.warn(f"{words.one_line(error.message)}: only threads were looked at")
         return None

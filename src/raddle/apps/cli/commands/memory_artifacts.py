@@ -1,9 +1,10 @@
-"""`raddle artifact`: keep a file of a run, and fetch it anywhere; `raddle store gc`: take away what nobody names."""
+"""`raddle artifact`: keep a file of a run, and fetch it anywhere."""
 
 from __future__ import annotations
 
 import re
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,8 +44,9 @@ def artifact() -> None:
 @artifact.command(
     help="""Keep FILE (-: stdin) as an artifact of a run, and print its id.
 
-    An artifact never changes: the same id with other bytes is refused, with the same bytes it is nothing new. It
-    goes to the active phase of the newest run, unless --run and --phase say another.
+    An artifact never changes: the same id with other bytes is refused. With the same bytes it is nothing new: what lies
+    there is read, and put right where it is damaged or gone. It goes to the active phase of the newest run, unless
+    --run and --phase say another.
 
     \b
     raddle artifact add report.md --kind report
@@ -108,23 +110,37 @@ def add(
         artifact_source(memory, file) as source,
         MemoryBlobs(memory, name=blobs, agrees=trust_blobs, ask=_asked()) as stores,
     ):
-        added = add_artifact(
-            memory.files,
-            stores,
-            memory.writer(agent=agent),
-            run_id=run.run_id,
-            phase=phase,
-            artifact_id=artifact_id_of(source.name) if artifact_id is None else artifact_id,
-            kind=kind,
-            source=source,
-            inline_below=inline_below,
-        )
-        value = _shape(stores, added.artifact) | {"is_new": added.is_new}
+        chosen = artifact_id_of(source.name) if artifact_id is None else artifact_id
+        with _kept_as_it_was(memory, run.run_id, chosen):
+            added = add_artifact(
+                memory.files,
+                stores,
+                memory.writer(agent=agent),
+                run_id=run.run_id,
+                phase=phase,
+                artifact_id=chosen,
+                kind=kind,
+                source=source,
+                inline_below=inline_below,
+            )
+        value = _shape(stores, added.artifact) | {"is_new": added.is_new, "is_mended": added.is_mended}
     output.answer(json, value, words.one_line(added.artifact.artifact_id))
-    if not added.is_new:
+    if added.is_mended:
+        diagnostics.note("it was there already, and its bytes were damaged or gone: they are put back")
+    elif not added.is_new:
         diagnostics.note("it was there already, with the same bytes")
     else:
         diagnostics.suggest(f"{words.size(added.artifact.size_bytes)} in {_place_of(added.artifact)}")
+
+
+def _kept_as_it_was(memory: ProjectMemory, run_id: str, artifact_id: str) -> AbstractContextManager[None]:
+    """What stands in the memory itself under that id stays in the history, though it be damaged, and is put right."""
+    from raddle.actions.memory.artifacts import list_artifacts  # noqa: PLC0415
+    from raddle.wiring.memory_syncing import versions_kept  # noqa: PLC0415
+
+    found = list_artifacts(memory.files, run_id).artifacts
+    paths = [one.path for one in found if one.artifact_id == artifact_id and one.path is not None]
+    return versions_kept(memory, paths) if paths else nullcontext()
 
 
 def _asked() -> Any:
@@ -137,8 +153,8 @@ def _asked() -> Any:
 @artifact.command(
     help="""Print the bytes of artifact ID, or write them to a file, checked by their hash.
 
-    A download that breaks off goes on where it stopped when the command is given again with the same -o. Of a part
-    (--range) nothing can be checked.""",
+    A download that breaks off goes on where it stopped when the command is given again with the same -o. A file that is
+    there with other bytes is left alone, unless --force. Of a part (--range) nothing can be checked.""",
 )
 @click.argument("artifact_id", metavar="ID", type=Words())
 @run_option
@@ -156,6 +172,7 @@ def _asked() -> Any:
     metavar="FIRST-LAST",
     help="Only these bytes, the first one is 0: 0-99, 100- (from there on), -100 (the last ones).",
 )
+@click.option("--force", is_flag=True, help="Write over a file that is there with other bytes.")
 @as_json
 @with_memory
 def get(
@@ -164,6 +181,7 @@ def get(
     run_id: str | None,
     path: Path | None,
     part: str | None,
+    force: bool,
     json: bool,
 ) -> None:
     """Print the bytes, or where they are now."""
@@ -188,7 +206,7 @@ def get(
                 output.write_bytes(piece)
             return
         with diagnostics.waiting("the bytes"):
-            fetched = fetch_artifact(memory, stores, found, path, wanted)
+            fetched = fetch_artifact(memory, stores, found, path, wanted, may_replace=force)
         value = _shape(stores, found) | {"path": str(fetched.path), "had_bytes": fetched.had}
     output.answer(json, value, str(fetched.path))
     if 0 < fetched.had < found.size_bytes:
@@ -216,7 +234,8 @@ def _range(text: str, size: int) -> tuple[int, int]:
     end = size if not last or not first else min(int(last) + 1, size)
     if start >= end:
         raise InvalidInput(
-            f"the artifact is {words.count(size, 'byte')} long, and has no bytes {text.strip()}"
+            f"the artifact is {words.count(size, 'byte')} long, and has no bytes {text.strip()}",
+            "the first byte is 0, and the first number of a range is not above the last",
         )
     return start, end
 
@@ -260,7 +279,7 @@ def _print(rows: list[dict[str, Any]], now: int) -> None:
             words.one_line(row["kind"]),
             words.one_line(row["phase"]),
             words.size(row["size_bytes"]),
-            words.one_line(row["store"] or "in the memory"),
+            words.one_line(row["store"] or ("in the memory" if row["is_here"] is not None else row["uri"])),
             _HERE[row["is_here"]],
             words.ago(row["created_ts"], now),
         ]
@@ -299,61 +318,3 @@ def _shape(
         "is_here": is_here,
         "created_ts": one.created_ts,
     }
-
-
-@click.command(
-    help="""Remove the blobs of this machine's own folder that no memory names any more.
-
-    It looks at every commit, branch and working folder of every memory of this machine, asks (--yes answers), and
-    touches nothing that is younger than an hour. What a memory put there that is not where it was (a disk that is not
-    mounted) is kept, unless --gone says that it is gone for good. Buckets, servers and shared folders are never looked
-    at.""",
-)
-@click.option("--dry-run", is_flag=True, help="Say what would go, and do nothing.")
-@click.option("--gone", is_flag=True, help="Keep nothing for memories that are not where they were.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@as_json
-@with_memory
-def gc(memory: ProjectMemory, *, dry_run: bool, gone: bool, yes: bool, json: bool) -> None:
-    """Print what went."""
-    from raddle.wiring.memory_gc import find_left_over, remove_left_over  # noqa: PLC0415
-
-    with diagnostics.waiting("git, which reads what the memories of this machine name"):
-        left = find_left_over(memory, forgets_gone=gone)
-    size = sum(blob.size for blob in left.blobs)
-    told = f"{words.count(len(left.blobs), 'blob')} ({words.size(size)})"
-    for place, (count, kept) in left.gone.items():
-        where = words.one_line(words.short_path(str(place)))
-        diagnostics.note(
-            f"{words.count(count, 'blob')} ({words.size(kept)}) kept for {where}, which is gone; "
-            "--gone lets go of it"
-        )
-    is_meant = bool(left.blobs) and not dry_run and (yes or _is_meant(told))
-    removed = remove_left_over(memory, left, forgets_gone=gone) if is_meant else []
-    shown = left.blobs if dry_run else removed
-    value = {
-        "blobs": [{"sha256": blob.sha256, "size_bytes": blob.size} for blob in shown],
-        "bytes": sum(blob.size for blob in shown),
-        "is_dry_run": dry_run,
-        "kept_for_gone": [
-            {"store": str(place), "blobs": count, "bytes": kept} for place, (count, kept) in left.gone.items()
-        ],
-    }
-    if dry_run:
-        text = f"{told} would go" if left.blobs else "nothing is left over"
-    elif removed:
-        text = (
-            f"removed {words.count(len(removed), 'blob')} ({words.size(sum(blob.size for blob in removed))})"
-        )
-    else:
-        text = "nothing was removed" if left.blobs else "nothing is left over"
-    output.answer(json, value, text)
-
-
-def _is_meant(told: str) -> bool:
-    if not sys.stdin.isatty():
-        raise InvalidInput(
-            f"{told} would be removed, and nobody is here to answer",
-            "say --yes; --dry-run shows which they are",
-        )
-    return click.confirm(f"Remove {told} that nobody names any more?", err=True)

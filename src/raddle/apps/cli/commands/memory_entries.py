@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from raddle.wiring.memory import ProjectMemory
 
 _LISTED = 50
+_CANDIDATES = 9
 
 
 @click.group(
@@ -152,6 +155,23 @@ def whole_thread_id(stores: Stores, thread: str) -> str:
         return stores.resolve(thread)
 
 
+def _thread_rested_on(stores: Stores, thread: str, named: Callable[[str], list[str]]) -> str:
+    """The same; and the start of an id may be that of a thread on another machine too, where entries name it: `named`
+    tells the ids that begin so."""
+    from raddle.model.errors import Ambiguous  # noqa: PLC0415
+    from raddle.model.ids import parse_thread_id_prefix  # noqa: PLC0415
+
+    try:
+        return whole_thread_id(stores, thread)
+    except NotFound:
+        found = named(parse_thread_id_prefix(thread))
+        if not found:
+            raise
+    if len(found) > 1:
+        raise Ambiguous("thread", thread, found)
+    return found[0]
+
+
 @entry.command(
     name="list",
     help="""List entries of a run, the newest last: of the newest active one, unless --run says another.
@@ -189,6 +209,7 @@ def list_(
     of_every_run = thread is not None and run_id is None
     run = None if of_every_run else resolve_run(memory.files, run_id or "").run_id
     with open_shelf(memory) as shelf:
+        named = functools.partial(shelf.threads_rested_on, most=_CANDIDATES)
         found = list_entries(
             shelf,
             run,
@@ -198,7 +219,7 @@ def list_(
             since=None if since is None else _moment(since, memory.stores.clock()),
             limit=limit + 1,
             text=text,
-            thread=None if thread is None else whole_thread_id(memory.stores, thread),
+            thread=None if thread is None else _thread_rested_on(memory.stores, thread, named),
         )
     shown = found.entries[-limit:]
     if not shown:
@@ -213,7 +234,7 @@ def list_(
 
 def _tell(found: Entries, limit: int, *, json: bool) -> None:
     tell_findings(found.findings)
-    if not json and not found.entries:
+    if not json and not found.entries and not found.findings:
         diagnostics.say("no entry is like that")
     elif len(found.entries) > limit:
         diagnostics.say(f"the newest {count_entries(limit)}; -n shows more")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import click
 from raddle.apps.cli import diagnostics, output, words
 from raddle.apps.cli.commands.memory_entries import json_object, rests_on
 from raddle.apps.cli.memory_options import phase_option, run_option, with_memory
-from raddle.apps.cli.memory_words import handoff_lines, tell_findings, warn_of_secrets
+from raddle.apps.cli.memory_words import handoff_lines, tell_conflicts, tell_findings, warn_of_secrets
 from raddle.apps.cli.options import TextOrStdin, Words, as_json
 from raddle.apps.cli.plain_json import encoded
 from raddle.model.errors import InvalidInput, NotFound, StorageError
@@ -39,6 +40,7 @@ def summary() -> None:
 def get(memory: ProjectMemory, run_id: str | None, phase: str | None, json: bool) -> None:
     """Print it as it is."""
     from raddle.actions.memory.summaries import get_summary  # noqa: PLC0415
+    from raddle.model.memory.repo_layout import summary_file  # noqa: PLC0415
 
     run, phase = _place(memory, run_id, phase)
     text = get_summary(memory.files, run, phase)
@@ -49,6 +51,7 @@ def get(memory: ProjectMemory, run_id: str | None, phase: str | None, json: bool
     else:
         shown = words.safe_lines(text) if output.is_terminal() else text
         output.write(shown if shown.endswith("\n") else shown + "\n")
+    tell_conflicts(memory.files, summary_file(run, phase), f"the summary of {phase}")
 
 
 @summary.command(
@@ -170,6 +173,7 @@ def show(memory: ProjectMemory, run_id: str | None, phase: str | None, json: boo
     """Print it to read, or as JSON."""
     from raddle.actions.memory.handoffs import list_handoffs, show_handoff  # noqa: PLC0415
     from raddle.actions.memory.runs import resolve_run  # noqa: PLC0415
+    from raddle.model.memory.repo_layout import handoff_file  # noqa: PLC0415
 
     run = resolve_run(memory.files, run_id or "").run_id
     findings: list[Finding] = []
@@ -180,14 +184,20 @@ def show(memory: ProjectMemory, run_id: str | None, phase: str | None, json: boo
         tell_findings(findings)
     if json:
         output.json(_shape(shown[0]) if phase else [_shape(one) for one in shown])
-        return
+    else:
+        _print_handoffs(shown, memory.stores.clock())
+        if not shown and not findings:
+            diagnostics.say("no phase has published a handoff yet")
+    for one in shown:
+        tell_conflicts(memory.files, handoff_file(run, one.from_phase), f"the handoff of {one.from_phase}")
+
+
+def _print_handoffs(shown: Sequence[Handoff], now: int) -> None:
     for at, one in enumerate(shown):
         if at:
             output.line()
-        for line in handoff_lines(one, memory.stores.clock()):
+        for line in handoff_lines(one, now):
             output.styled(line)
-    if not shown and not findings:
-        diagnostics.say("no phase has published a handoff yet")
 
 
 def _given(file: str) -> dict[str, Any]:

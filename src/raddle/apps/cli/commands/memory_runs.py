@@ -8,7 +8,7 @@ import click
 
 from raddle.apps.cli import diagnostics, output, words
 from raddle.apps.cli.memory_options import run_option, with_memory
-from raddle.apps.cli.memory_words import count_entries, status, tell_findings
+from raddle.apps.cli.memory_words import count_entries, status, tell_conflicts, tell_findings
 from raddle.apps.cli.options import Words, as_json
 from raddle.model.errors import FormatError, InvalidInput
 
@@ -89,8 +89,10 @@ def show(memory: ProjectMemory, run_id: str, json: bool) -> None:
     """Print it."""
     from raddle.actions.memory.artifacts import list_artifacts  # noqa: PLC0415
     from raddle.actions.memory.runs import contents_of, resolve_run  # noqa: PLC0415
+    from raddle.model.memory.repo_layout import run_file  # noqa: PLC0415
 
     one = resolve_run(memory.files, run_id)
+    tell_conflicts(memory.files, run_file(one.run_id), f"run {one.run_id}")
     contents = contents_of(memory.files, one.run_id)
     try:
         artifacts = [artifact.artifact_id for artifact in list_artifacts(memory.files, one.run_id).artifacts]

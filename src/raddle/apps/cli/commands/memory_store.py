@@ -15,17 +15,18 @@ from raddle.model.errors import InvalidInput
 if TYPE_CHECKING:
     from raddle.wiring import Stores
     from raddle.wiring.memory import ProjectMemory
-    from raddle.wiring.memory_adopting import Adopted
     from raddle.wiring.memory_making import StoreMade
     from raddle.wiring.memory_status import StoreStatus
 
 _ELSEWHERE = {
+    "adopt": ("memory_adopting", "Take over a memory of redthread, or a wedged one."),
     "sync": ("memory_care", "Bring it and its remote into step."),
     "verify": ("memory_care", "Look at every file of it, and mend what can be."),
-    "gc": ("memory_artifacts", "Remove what no artifact names any more."),
+    "list": ("memory_machine", "List the memories of this machine."),
+    "gc": ("memory_machine", "Remove what no artifact names any more."),
 }
 """Command -> the module that has it, and its one-line help: a line of help imports none of them."""
-_ORDER = ("init", "attach", "resume", "adopt", "status", "log", "sync", "verify", "gc")
+_ORDER = ("init", "attach", "resume", "adopt", "status", "list", "log", "sync", "verify", "gc")
 _SHOWN = 20
 
 
@@ -41,7 +42,8 @@ class _StoreCommands(click.Group):
         if cmd_name not in _ELSEWHERE:
             return super().get_command(ctx, cmd_name)
         module, short_help = _ELSEWHERE[cmd_name]
-        command = getattr(importlib.import_module(f"raddle.apps.cli.commands.{module}"), cmd_name)
+        name = "list_" if cmd_name == "list" else cmd_name
+        command = getattr(importlib.import_module(f"raddle.apps.cli.commands.{module}"), name)
         assert isinstance(command, click.Command)
         command.short_help = short_help
         return command
@@ -204,72 +206,6 @@ def resume(
     show_overview(taken.overview, memory, json=json)
 
 
-@store.command(
-    short_help="Take over a memory of redthread, or a wedged one.",
-    help="""Take over the memory at PATH that redthread made, or that was left in the middle of something.
-
-    git is brought back to the memory's branch: no commit is lost, and what HEAD held is merged by record. A store whose
-    .git is damaged or gone is joined again to the repository that it belongs to; where nothing says which, it gets one
-    of its own. A marker .raddle.yaml is put beside .redthread.yaml. PATH
-    is the store's folder, or the code's; what would change is shown first.""",
-)
-@click.argument("path", metavar="[PATH]", required=False)
-@click.option(
-    "--host-repo", metavar="PATH", help="The code that it belongs to, where no marker says; it gets one."
-)
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@as_json
-@with_stores
-def adopt(stores: Stores, path: str | None, host_repo: str | None, yes: bool, json: bool) -> None:
-    """Show what would be done, ask, do it."""
-    from raddle.apps.cli.main import COMMANDS  # noqa: PLC0415  it imports this module by name alone
-    from raddle.wiring.memory_adopting import adopt as carry_out  # noqa: PLC0415
-    from raddle.wiring.memory_adopting import plan_adoption  # noqa: PLC0415
-
-    plan = plan_adoption(stores, path, host_repo=host_repo, with_server="mcp-serve" in COMMANDS)
-    if not json:
-        for trouble in plan.trouble:
-            output.line(words.one_line(f"{plan.root}: {trouble}"))
-        output.write(words.safe_lines(plan.diff))
-    if plan.is_needed and not yes and not _is_meant():
-        diagnostics.say("nothing was changed")
-        return
-    _tell_adopted(carry_out(stores, plan), diff=plan.diff, json=json)
-
-
-def _is_meant() -> bool:
-    import sys  # noqa: PLC0415
-
-    if not sys.stdin.isatty():
-        raise InvalidInput(
-            "adopt asks before it changes anything, and nobody is here to answer", "say -y to do it"
-        )
-    return click.confirm("Do this?", err=True)
-
-
-def _tell_adopted(done: Adopted, *, diff: str, json: bool) -> None:
-    if json:
-        output.json({**_plain(done), "diff": diff})
-    else:
-        output.line(f"adopted {done.project_id or 'the store'} at {words.short_path(str(done.root))}")
-    if done.rescued:
-        diagnostics.note(f"every commit that could have been lost is kept: {', '.join(done.rescued)}")
-    if done.put_aside is not None:
-        diagnostics.note(words.one_line(f"the repository that was in its place is {done.put_aside} now"))
-    for file, other in done.aside.items():
-        diagnostics.note(words.one_line(f"{file}: what git had left in it is {other} now"))
-    for file in done.with_markers[:_SHOWN]:
-        told = f"{file} holds the markers of a conflict: look at it, and mend it by hand"
-        diagnostics.warn(words.one_line(told))
-    for file in done.files:
-        written = words.short_path(words.one_line(file))
-        diagnostics.say(f"written: {written}; commit it, so that others find the memory")
-    if done.is_merged or done.aside:
-        diagnostics.suggest(
-            "`raddle store sync` brings it into step; `raddle memory resolve` lists what is to be settled"
-        )
-
-
 @store.command(short_help="Say how it stands.", help="Say how this memory stands, without asking its remote.")
 @as_json
 @with_memory
@@ -282,7 +218,7 @@ def status(memory: ProjectMemory, json: bool) -> None:
         from raddle.model.clock import format_time  # noqa: PLC0415
 
         when = "" if now.last_sync is None else format_time(now.last_sync)
-        output.json({**_plain(now), "last_sync": when})
+        output.json({**plain_value(now), "last_sync": when})
         return
     for name, value in _facts(now, memory):
         output.styled(f"{words.style(words.pad(name, 10), 'dim')}  {value}")
@@ -337,7 +273,7 @@ def log_(memory: ProjectMemory, limit: int, json: bool) -> None:
 
     found = store_log(memory, limit)
     if json:
-        output.json([{**_plain(one), "at": format_time(one.at)} for one in found])
+        output.json([{**plain_value(one), "at": format_time(one.at)} for one in found])
         return
     now = memory.stores.clock()
     rows = [
@@ -364,7 +300,7 @@ def _files(changed: dict[str, str]) -> str:
 
 def _tell(made: StoreMade, *, json: bool) -> None:
     if json:
-        output.json({**_plain(made), "project": made.project.project_id})
+        output.json({**plain_value(made), "project": made.project.project_id})
     else:
         output.line(str(made.root))
     _explain(made)
@@ -391,7 +327,7 @@ def _explain(made: StoreMade) -> None:
         diagnostics.note(words.one_line(note))
 
 
-def _plain(value: Any) -> dict[str, Any]:
+def plain_value(value: Any) -> dict[str, Any]:
     """A Struct as JSON has it, its paths as text."""
     import msgspec  # noqa: PLC0415  not needed for a help text
 

@@ -10,7 +10,7 @@ import click
 from raddle.apps.cli import diagnostics, output, words
 from raddle.apps.cli.commands.memory_origins import history, import_, name_argument, resolve
 from raddle.apps.cli.memory_options import with_memory
-from raddle.apps.cli.memory_words import warn_of_secrets
+from raddle.apps.cli.memory_words import tell_conflicts, warn_of_secrets
 from raddle.apps.cli.options import AskingCommand, KeptText, TextOrStdin, Words, as_json, limit_option
 from raddle.model.errors import InvalidInput
 
@@ -114,22 +114,13 @@ def get(memory: ProjectMemory, name: str, commit: str | None, raw: bool, json: b
     else:
         _print_text(found.text.body)
     if commit is None:
-        _tell_conflicts(memory, found)
+        tell_conflicts(memory.files, found.path, found.name)
 
 
 def _print_text(text: str) -> None:
     """The text; on a terminal without what could move its cursor."""
     shown = words.safe_lines(text) if output.is_terminal() else text
     output.write(shown if shown.endswith("\n") or not output.is_terminal() else f"{shown}\n")
-
-
-def _tell_conflicts(memory: ProjectMemory, found: Memory) -> None:
-    from raddle.actions.memory.memory_conflicts import versions_beside  # noqa: PLC0415
-
-    waiting = versions_beside(memory.files, found.path)
-    if waiting:
-        what = words.count(len(waiting), "other version")
-        diagnostics.note(f"{words.one_line(found.name)} has {what}: `raddle memory resolve` lists them")
 
 
 def _read_shape(found: Memory) -> dict[str, Any]:
@@ -235,6 +226,7 @@ def search(
     json: bool,
 ) -> None:
     """Print hits."""
+    from raddle.apps.cli.commands.listing import query_hints  # noqa: PLC0415
     from raddle.apps.cli.memory_found import say_looked_at, shape_of_answer, shown  # noqa: PLC0415
     from raddle.wiring.memory_shelf import search_memory  # noqa: PLC0415
 
@@ -245,6 +237,8 @@ def search(
     else:
         output.page(shown(answer, memory.stores.clock()))
     say_looked_at(answer, json=json)
+    for hint in query_hints(memory.stores, " ".join(query), has_hits=bool(answer.total)):
+        diagnostics.note(hint)
 
 
 @memory.command(help="Take the memory NAMESPACE/KEY out. Its versions stay in the history.")

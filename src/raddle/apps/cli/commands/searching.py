@@ -146,7 +146,7 @@ def _in_memory(
 
     is_alone = where == "memory"
     found = search_here(stores, store_path, text, limit, as_you_type=as_you_type, is_wanted=is_alone)
-    if found is not None and (is_alone or not json):
+    if found is not None and (is_alone or jsonl or not json):
         tell(found, stores.clock(), json=json, jsonl=jsonl, is_first=not is_alone)
         if is_alone:
             for hint in query_hints(stores, text, has_hits=bool(found.total) or as_you_type):

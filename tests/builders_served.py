@@ -22,6 +22,7 @@ from raddle.model.secret import Secret
 from raddle.server.accounts.devices import mint
 from raddle.server.app import ServerSettings, make_app
 from raddle.server.http.pace import BODY_SECONDS, PacedConnection
+from raddle.server.routes.mcp import OpenDoor
 from tests.builders_server import a_person, new_id
 
 ADDRESS = "http://localhost"
@@ -47,17 +48,27 @@ class Served:
     """A server that can be stopped and started again; `socket_path` stays."""
 
     def __init__(
-        self, conninfo: str, blobs: Path | str, socket_path: Path, *, body_seconds: float = BODY_SECONDS
+        self,
+        conninfo: str,
+        blobs: Path | str,
+        socket_path: Path,
+        *,
+        body_seconds: float = BODY_SECONDS,
+        mcp: OpenDoor | None = None,
     ) -> None:
         self.conninfo = conninfo
         self._body_seconds = body_seconds
+        self._mcp = mcp
         self.socket_path = socket_path
         self._blobs = blobs
 
     def start(self) -> None:
         """Come back when it listens."""
         settings = ServerSettings(
-            database_url=Secret(self.conninfo), blobs=self._blobs, body_seconds=self._body_seconds
+            database_url=Secret(self.conninfo),
+            blobs=self._blobs,
+            body_seconds=self._body_seconds,
+            mcp=self._mcp,
         )
         app: Any = make_app(settings)  # uvicorn has a type of its own for the same shape
         config = uvicorn.Config(
@@ -100,10 +111,12 @@ def short_folder() -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def serving(conninfo: str, blobs: Path | str, *, body_seconds: float = BODY_SECONDS) -> Iterator[Served]:
+def serving(
+    conninfo: str, blobs: Path | str, *, body_seconds: float = BODY_SECONDS, mcp: OpenDoor | None = None
+) -> Iterator[Served]:
     """A server over that database."""
     with short_folder() as folder:
-        served = Served(conninfo, blobs, folder / "s", body_seconds=body_seconds)
+        served = Served(conninfo, blobs, folder / "s", body_seconds=body_seconds, mcp=mcp)
         served.start()
         try:
             yield served

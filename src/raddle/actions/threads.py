@@ -7,7 +7,7 @@ that a verb never writes an older copy of a thread over a newer one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from raddle.actions.ports import ThreadStore
 from raddle.model.errors import Ambiguous, InvalidInput, NotFound
@@ -66,16 +66,20 @@ def reply(
     *,
     parent: str = TIP,
     role: str = "user",
+    author: str = "",
     attachments: tuple[Attachment, ...] = (),
 ) -> Message:
-    """A turn under `parent`: a message id or its start, `tip`, or `root` for a new line of conversation."""
+    """A turn under `parent`: a message id or its start, `tip`, or `root` for a new line of conversation.
+
+    `author`: who says it, where that is not this device's person."""
     if not text.strip() and not attachments:
         raise InvalidInput("a turn needs some text", "say it as TEXT, or give it on stdin with -")
+    said: dict[str, Any] = {"attachments": attachments, **({"author": author} if author else {})}
     if parent == TIP:
-        return threads.append(thread_id, role, text, attachments=attachments)
+        return threads.append(thread_id, role, text, **said)
     with threads.edit(thread_id) as editor:
         parent_id = None if parent == ROOT else find_message(editor.thread, parent).id
-        return editor.reply(parent_id, role, text, attachments=attachments)
+        return editor.reply(parent_id, role, text, **said)
 
 
 def keep_draft(threads: ThreadStore, thread_id: str, text: str, *, parent: str = TIP) -> str:

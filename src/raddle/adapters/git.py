@@ -153,6 +153,11 @@ def settings_revision(workspace: Path) -> str:
     return " ".join([str(root), *(_revision(place) for place in places)])
 
 
+def find_root(workspace: Path) -> Path | None:
+    """The folder of the repository or worktree around `workspace`; None where there is none. No process, no error."""
+    return _root_above(workspace)
+
+
 def folder_of_head(workspace: Path) -> Path | None:
     """The folder in which HEAD of the repository or worktree around `workspace` lies; None where there is none."""
     root = _root_above(workspace)

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 
 from litestar import Litestar, Router
@@ -34,7 +34,19 @@ from raddle.server.hub import Hub
 from raddle.server.jobs import Indexing, Jobs
 from raddle.server.metrics import Metrics
 from raddle.server.pages import handlers as pages
-from raddle.server.routes import auth, blobs, devices, events, health, openapi, search, sources, threads
+from raddle.server.routes import (
+    auth,
+    blobs,
+    devices,
+    events,
+    health,
+    mcp,
+    openapi,
+    search,
+    sources,
+    threads,
+)
+from raddle.server.routes.mcp import OpenDoor
 from raddle.server.search.waiting import WaitingIndex
 from raddle.server.tables.database import Database
 
@@ -52,6 +64,8 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     """How long the first bytes of a body may take."""
     pool_size: int = 12
     """Connections of this process; all processes together stay below what the database allows."""
+    mcp: OpenDoor | None = None
+    """What answers agents that speak MCP; None: nothing does. A top-level function, as every process opens one."""
 
 
 def make_app(
@@ -64,6 +78,7 @@ def make_app(
     jobs, indexing = Jobs(hub), Indexing(hub)
     listener = Listener(database, words=indexing.words)
     counts = Metrics()
+    door = None if settings.mcp is None else settings.mcp(hub)
 
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
@@ -72,7 +87,8 @@ def make_app(
         jobs.start()
         indexing.start()
         try:
-            yield
+            async with door.lifespan() if door is not None else nullcontext():
+                yield
         finally:
             jobs.stop()
             indexing.stop()
@@ -81,7 +97,7 @@ def make_app(
 
     app = Litestar(
         # One router: registered one by one, Litestar 2.25 wraps a handler anew for each other one on its path.
-        route_handlers=[Router(path="/", route_handlers=_handlers())],
+        route_handlers=[Router(path="/", route_handlers=_handlers(door, database, settings.web))],
         dependencies={
             "hub": Provide(lambda: hub, sync_to_thread=False),
             "database": Provide(lambda: database, sync_to_thread=False),
@@ -112,8 +128,9 @@ def make_app(
     return Counting(Coding(app, seconds=settings.body_seconds), counts)
 
 
-def _handlers() -> list[ControllerRouterHandler]:
+def _handlers(door: mcp.Door | None, database: Database, web: WebSettings) -> list[ControllerRouterHandler]:
     return [
+        *([] if door is None else [mcp.handler(door, database, web)]),
         *search.HANDLERS,
         *threads.HANDLERS,
         *events.HANDLERS,

@@ -12,29 +12,38 @@ import time
 from collections.abc import Callable
 from uuid import UUID
 
+from msgspec.structs import replace
 from psycopg import Connection
 
 from raddle.model.clock import Clock
-from raddle.model.errors import InvalidInput, NotFound, NotSignedIn
+from raddle.model.errors import ConflictError, InvalidInput, NotFound, NotSignedIn
 from raddle.model.ids import NewId
 from raddle.model.protocol.hub import Answer, Changes, Pushed
 from raddle.model.protocol.sources import DeviceSources, SourceList
 from raddle.model.threads.adopt import open_file
+from raddle.model.threads.branching import fork_into
 from raddle.model.threads.codec import Decoded
 from raddle.model.threads.delta import Delta
 from raddle.model.threads.edits import Author, Editor
+from raddle.model.threads.message import Message
+from raddle.model.threads.search_answer import SearchAnswer
 from raddle.model.threads.thread import Thread
 from raddle.model.threads.view import view_for
 from raddle.model.threads.visibility import parse_visibility
 from raddle.server.accounts.access import Action, find_thread, refusal
 from raddle.server.accounts.callers import Caller, is_alive
 from raddle.server.blobs.keeping import ServerBlobs
+from raddle.server.search import answers
+from raddle.server.search.reading import Reader
+from raddle.server.search.waiting import take_in, waiting_in
 from raddle.server.tables.database import Database
 from raddle.server.threads import answering, feed, purging, pushing, sources
 from raddle.server.threads.checking import check_file
 from raddle.server.threads.holding import Key, MessageIndex
 
 _TRIES = 5
+_PATIENCE_SECONDS = 0.5
+"""So long a search waits for words that were pushed a moment ago."""
 
 
 class Hub:
@@ -86,6 +95,58 @@ class Hub:
             thread = answering.whole(connection, Key(facts.space_id, thread_id))
         is_owner = visitor is not None and visitor.user == facts.owner_id
         return thread if is_owner else view_for(thread, viewer_is_owner=False)
+
+    def search(
+        self, caller: Caller, query: str, *, limit: int, cursor: str = "", as_you_type: bool = False
+    ) -> SearchAnswer:
+        """Threads with a message that hits, in the spaces that the caller looks into; what waits is counted."""
+        with self.database.connection() as connection:
+            take_in(connection, caller.spaces, seconds=_PATIENCE_SECONDS)
+            answer = answers.search(
+                connection,
+                Reader(caller.user, caller.spaces),
+                query,
+                now=self.clock(),
+                limit=limit,
+                cursor=cursor,
+                as_you_type=as_you_type,
+            )
+            scope = replace(answer.scope, pending=waiting_in(connection, caller.spaces))
+        return replace(answer, scope=scope)
+
+    def listed(self, caller: Caller, query: str, *, limit: int, cursor: str = "") -> answers.Listed:
+        """Threads of those spaces, the newest activity first; with a query, those it finds."""
+        reader = Reader(caller.user, caller.spaces)
+        with self.database.connection() as connection:
+            if query:
+                take_in(connection, caller.spaces, seconds=_PATIENCE_SECONDS)
+            return answers.listed(
+                connection, reader, query or None, now=self.clock(), limit=limit, cursor=cursor
+            )
+
+    def append(
+        self, caller: Caller, thread_id: str, *, parent: str | None, role: str, text: str, author: str
+    ) -> Message:
+        """A turn under the message `parent` (None: under the newest one), as an edit that this server makes for the
+        caller; `author`: who says it. ConflictError where others were quicker each time."""
+        made: list[Message] = []
+
+        def say(editor: Editor) -> None:
+            add = editor.append if parent is None else functools.partial(editor.reply, parent)
+            made.append(add(role, text, author=author))
+
+        pushed = self._edit(caller, thread_id, "write", say)
+        if not pushed.is_accepted:
+            raise ConflictError("others changed the thread at the same time", "try again")
+        return made[-1]
+
+    def fork(self, caller: Caller, thread_id: str, *, at: str | None, title: str) -> str:
+        """A copy of what the caller may read of a thread, as one of their own; its id. `at`: up to this message."""
+        source = self.read(caller, thread_id, None)
+        editor = Editor(Thread(f"T-{self.new_id()}"), self._author())
+        fork_into(editor, source, at, title=title)
+        self.push(caller, editor.thread.id, editor.delta(), self.epoch)
+        return editor.thread.id
 
     def save(self, caller: Caller, sent: Decoded, base_version: int | None) -> Pushed:
         """Join a whole thread, made on `base_version` (None: on whatever is here); it removes nothing.

@@ -29,6 +29,7 @@ from raddle.server.embedded_pg.health import check_database
 from raddle.server.embedded_pg.running import start
 from raddle.server.http.pace import PacedConnection
 from raddle.server.http.web import WebSettings
+from raddle.server.routes.mcp import OpenDoor
 from raddle.server.tables.database import connect
 from raddle.server.tables.migrating import migrate
 from raddle.server.threads.feed import hub_epoch
@@ -69,12 +70,14 @@ def serve(
     port: int,
     workers: int = 1,
     web: WebSettings | None = None,
+    mcp: OpenDoor | None = None,
     ready: Callable[[str, str | None], None],
     stopped: threading.Event | None = None,
 ) -> None:
     """Serve until SIGINT or SIGTERM, or until `stopped` is set.
 
-    `ready` is told the address, and the one-time set-up link where there is no account yet. `port` 0: any.
+    `ready` is told the address, and the one-time set-up link where there is no account yet. `port` 0: any. `mcp`: what
+    answers agents that speak MCP.
     """
     blobs = blobs_of(config)
     check_blobs(blobs)
@@ -83,6 +86,7 @@ def serve(
             database_url=url,
             blobs=blobs,
             web=web or WebSettings(),
+            mcp=mcp,
             pool_size=max(4, min(16, _CONNECTIONS // workers)),
         )
         address = _address(listening)

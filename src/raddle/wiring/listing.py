@@ -5,28 +5,40 @@ Owns that answer for every command that chooses threads so; two of them would ch
 
 from __future__ import annotations
 
+import functools
+
 from msgspec.structs import replace
 
 from raddle.model.threads.query import Query
 from raddle.model.threads.query_rows import asker
+from raddle.model.threads.reach import Reach
 from raddle.model.threads.summary import ThreadSummary, shown_names
 from raddle.wiring import Stores
 
 
 def fitting(
-    stores: Stores, query: Query, *, limit: int | None = None, with_archived: bool
+    stores: Stores,
+    query: Query,
+    *,
+    limit: int | None = None,
+    with_archived: bool,
+    include_private: bool = True,
+    within: Reach | None = None,
 ) -> list[ThreadSummary]:
-    """The first `limit` threads that fit (None: all), in the order of a list."""
+    """The first `limit` threads that fit (None: all), in the order of a list. `within`: only those that belong there."""
+    listed = functools.partial(
+        stores.index.list, include_archived=with_archived, include_private=include_private, within=within
+    )
     ask, left_for = asker(query), dict[Query, set[str]]()
-    rows = stores.index.list(replace(query, terms=()), include_archived=with_archived) if query.terms else []
+    rows = listed(replace(query, terms=())) if query.terms else []
     for row in rows:
         left = ask(row.id, shown_names(row))
         if left is not None:
             left_for.setdefault(left, set()).add(row.id)
     if sum(map(len, left_for.values())) == len(rows) and left_for.keys() <= {query}:  # the rows tell nothing
-        return stores.index.list(query, limit=limit, include_archived=with_archived)
+        return listed(query, limit=limit)
     found: set[str] = set()
     for left, ids in left_for.items():
-        having = stores.index.list(left, include_archived=with_archived) if left.terms else rows
+        having = listed(left) if left.terms else rows
         found |= ids & {row.id for row in having}
     return [row for row in rows if row.id in found][:limit]

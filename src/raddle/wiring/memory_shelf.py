@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ from raddle.wiring.memory import ProjectMemory
 
 if TYPE_CHECKING:
     from raddle.actions.memory.entries import Entries
-    from raddle.actions.memory.memory_import import ImportReport
+    from raddle.actions.memory.memory_import import ImportReport, SourceFile
     from raddle.actions.memory.memory_search import DocumentKind, MemoryAnswer
     from raddle.adapters.memory_repo.shelf import Shelf
     from raddle.adapters.memory_repo.versions import FileVersion
@@ -59,13 +59,27 @@ def search_memory(
 
 
 def import_folder(
-    memory: ProjectMemory, folder: Path, namespace: str, *, overwrite: bool, is_dry_run: bool = False
+    memory: ProjectMemory,
+    folder: Path,
+    namespace: str,
+    *,
+    overwrite: bool,
+    is_dry_run: bool = False,
+    is_deep: bool = True,
+    told: Callable[[int], None] = lambda read: None,
 ) -> ImportReport:
-    """Bring the texts of a folder in; the folder is only read."""
+    """Bring the texts of a folder in; the folder is only read. `is_deep`: and those of the folders below. `told` hears
+    how many were read so far, before anything is written: what it raises gives all of it up."""
     from raddle.actions.memory.memory_import import import_texts  # noqa: PLC0415
     from raddle.adapters.memory_repo.foreign_folder import texts_in  # noqa: PLC0415
 
-    return import_texts(memory.files, namespace, texts_in(folder), overwrite=overwrite, is_dry_run=is_dry_run)
+    def counted() -> Iterator[SourceFile]:
+        for read, text in enumerate(texts_in(folder), 1):
+            told(read)
+            if is_deep or "/" not in text.path:
+                yield text
+
+    return import_texts(memory.files, namespace, counted(), overwrite=overwrite, is_dry_run=is_dry_run)
 
 
 def versions(memory: ProjectMemory, path: str, *, limit: int | None = None) -> list[FileVersion]:

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from raddle.model.threads.message import COMPACTION, NOTICE, SUMMARY, Message, ToolCall
+from raddle.model.threads.recalled import is_recalled
 from raddle.model.threads.search_text import Cutter
 from raddle.model.threads.summary import ThreadSummary
 
@@ -24,6 +25,9 @@ USER, ASSISTANT, THINKING, TOOLS, OUTPUT = range(5)
 
 OWN_AGENT = "raddle"
 """The agent of a thread that came from no other program."""
+
+encode_text = msgspec.msgpack.Encoder().encode
+"""A `MessageText` as bytes: as it lies in the index, and as its fingerprint is taken."""
 
 _SHA = re.compile(r"[0-9a-fA-F]{4,64}\Z")
 _LONGEST_NESTED_JSON = 1 << 20
@@ -95,9 +99,12 @@ def is_mixed(fields: int) -> bool:
 
 
 def fields_of(message: Message) -> MessageText:
-    """What is searched of `message`: nothing of a purged one."""
+    """What is searched of `message`: nothing of a purged one, and no answer of raddle's own, whose text is found where
+    it came from."""
     texts = [""] * len(FIELDS)
-    texts[_field_of(message)] = _sound(message.content)
+    field = _field_of(message)
+    if field != OUTPUT or not is_recalled(message.content):
+        texts[field] = _sound(message.content)
     texts[THINKING] = _sound(message.thinking)
     texts[TOOLS] = _sound(_tools_of(message))
     names = [call.tool_name for call in message.tool_calls] + [message.tool_name]
@@ -220,4 +227,9 @@ def cut_row(text: MessageText, cutter: Cutter) -> IndexRow:
 
 def fingerprint(text: MessageText) -> int:
     """32 bits that change when anything that is searched or shown of the message does."""
-    return zlib.crc32(msgspec.msgpack.encode(text))
+    return fingerprint_of(encode_text(text))
+
+
+def fingerprint_of(encoded: bytes) -> int:
+    """The same, for who has encoded the text already."""
+    return zlib.crc32(encoded)

@@ -26,7 +26,7 @@ def provide_visitor(request: AnyRequest, database: GivenDatabase, web: GivenWeb)
     header = request.headers.get("authorization")
     is_reading = request.method in _READING
     if header is not None:
-        caller = _by_token(database, header)
+        caller = caller_by_header(database, header)
         if not is_reading and THREADS not in caller.scopes and not request.route_handler.opt.get(ANY_SCOPE):
             raise Forbidden("this device may only read", "let it in anew with the scope `threads`")
         return caller
@@ -39,7 +39,8 @@ def provide_visitor(request: AnyRequest, database: GivenDatabase, web: GivenWeb)
         return caller_of_session(connection, cookie, lasts_seconds=SESSION_SECONDS)
 
 
-def _by_token(database: Database, header: str) -> Caller:
+def caller_by_header(database: Database, header: str) -> Caller:
+    """Who the `Authorization` header stands for; NotSignedIn where it is nobody (any more)."""
     kind, _, token = header.partition(" ")
     token = token.strip()
     if kind.lower() != "bearer" or not token:

@@ -78,6 +78,10 @@ class PacedConnection(HttpToolsProtocol):
         super().on_message_begin()
         self._is_in_head, self._head_bytes = True, 0
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One field of it. Spaces after a value are no part of it (RFC 9110, 5.5); the parser leaves them there."""
+        super().on_header(name, value.rstrip(b" \t"))
+
     def on_headers_complete(self) -> None:
         """It ends."""
         self._is_in_head = False

@@ -10,18 +10,13 @@ from litestar.params import FromQuery, QueryParameter
 
 from raddle.model.errors import InvalidInput
 from raddle.model.threads.search_text import words_of
-from raddle.server.accounts.callers import Caller
 from raddle.server.http.described import Says, operation
 from raddle.server.http.given import GivenCaller, GivenHub
 from raddle.server.routes.json_bodies import json_response
-from raddle.server.search.answers import listed, search
-from raddle.server.search.reading import Reader
-from raddle.server.search.waiting import take_in, waiting_in
 
 _Query = Annotated[str, QueryParameter(max_length=20_000)]
 _Cursor = Annotated[str, QueryParameter(max_length=4_000)]
 _Limit = Annotated[int, QueryParameter(ge=1, le=200)]
-_PATIENCE_SECONDS = 0.5
 _Name = Annotated[str, QueryParameter(max_length=500)]
 
 
@@ -39,19 +34,8 @@ def search_threads(
     as_you_type: FromQuery[bool] = False,
 ) -> Response[bytes]:
     """Threads with a message that hits, best first, in the spaces that I am a member of."""
-    with hub.database.connection() as connection:
-        take_in(connection, caller.spaces, seconds=_PATIENCE_SECONDS)
-        answer = search(
-            connection,
-            _reader(caller),
-            q,
-            now=hub.clock(),
-            limit=limit,
-            cursor=cursor,
-            as_you_type=as_you_type,
-        )
-        scope = msgspec.structs.replace(answer.scope, pending=waiting_in(connection, caller.spaces))
-    return json_response(msgspec.to_builtins(msgspec.structs.replace(answer, scope=scope)))
+    answer = hub.search(caller, q, limit=limit, cursor=cursor, as_you_type=as_you_type)
+    return json_response(msgspec.to_builtins(answer))
 
 
 @get(
@@ -75,13 +59,8 @@ def list_threads(
         if value and not words_of(value):
             raise InvalidInput(f"{key}: there is no word in it to look for", "leave it out to see all")
     query = " ".join(f'{key}:"{value.replace(chr(34), " ")}"' for key, value in given.items() if value)
-    with hub.database.connection() as connection:
-        page = listed(connection, _reader(caller), query or None, now=hub.clock(), limit=limit, cursor=cursor)
+    page = hub.listed(caller, query, limit=limit, cursor=cursor)
     return json_response({"threads": msgspec.to_builtins(page.threads), "cursor": page.cursor})
-
-
-def _reader(caller: Caller) -> Reader:
-    return Reader(caller.user, caller.spaces)
 
 
 HANDLERS = [search_threads, list_threads]

@@ -45,6 +45,12 @@ PORT = 7370
 @click.option(
     "--behind-proxy", is_flag=True, help="Believe X-Forwarded-For and -Proto, which a proxy writes."
 )
+@click.option(
+    "--mcp",
+    "with_mcp",
+    is_flag=True,
+    help="Also answer agents that speak MCP, at /mcp: threads, by a token of their person's.",
+)
 @click.option("--in-background", is_flag=True, hidden=True)
 @click.pass_context
 def serve(
@@ -54,6 +60,7 @@ def serve(
     workers: int,
     public_url: str,
     behind_proxy: bool,
+    with_mcp: bool,
     in_background: bool,
 ) -> None:
     """Serve, unless a subcommand was asked for. `in_background`: `raddle up` started it, and waits for its note."""
@@ -70,7 +77,17 @@ def serve(
     config = load_config()
     with contextlib.ExitStack() as stack:
         ready = _in_background(config, stack) if in_background else _ready
-        run(config, host=host, port=port, workers=workers, web=web, ready=ready)
+        mcp = _mcp() if with_mcp else None
+        run(config, host=host, port=port, workers=workers, web=web, mcp=mcp, ready=ready)
+
+
+def _mcp() -> Any:
+    """What answers agents; UserError where its parts are not installed."""
+    if importlib.util.find_spec("mcp") is None:
+        raise UserError("the parts for MCP are not installed", "install them: pip install 'raddle[mcp]'")
+    from raddle.apps.mcp_server.http import open_door  # noqa: PLC0415  1 s that only who asks for it pays
+
+    return open_door
 
 
 def _in_background(config: Config, stack: contextlib.ExitStack) -> Callable[[str, str | None], None]:

@@ -1,0 +1,78 @@
+"""One client over a socket, for as long as it stays: the SDK's server on a loop of this thread's own.
+
+Knows the SDK, as `serving.py` does. What a client sends is bounded by the line, so that none can fill the process that
+serves others too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+
+import anyio
+import mcp_types as types
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+
+from raddle.apps.mcp_server.serving import build_server
+from raddle.apps.mcp_server.session import Session
+
+_LONGEST_LINE = 64 << 20
+
+# What it says of a message that it does not understand may quote it.
+logging.getLogger("mcp").setLevel(logging.CRITICAL)
+
+
+def serve_connection(connection: socket.socket, session: Session) -> None:
+    """Serve until the client ends it. For a thread of its own, a daemon thread: calls that nobody waits for any more
+    are left behind in others like it, and must not keep the process."""
+    anyio.run(_serve, connection, session)
+
+
+async def _serve(connection: socket.socket, session: Session) -> None:
+    server = build_server(lambda _: session)
+    reader, writer = await asyncio.open_unix_connection(sock=connection, limit=_LONGEST_LINE)
+    to_server, from_client = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    to_client, from_server = anyio.create_memory_object_stream[SessionMessage](0)
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(_read, reader, to_server)
+            group.start_soon(_write, writer, from_server)
+            await server.run(from_client, to_client, server.create_initialization_options())
+            group.cancel_scope.cancel()
+    finally:
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+
+
+async def _read(
+    reader: asyncio.StreamReader, to_server: MemoryObjectSendStream[SessionMessage | Exception]
+) -> None:
+    """Message by message. A client that is gone, or whose line has no end, has sent its last."""
+    async with to_server:
+        with contextlib.suppress(anyio.BrokenResourceError, OSError, ValueError):
+            while line := await reader.readline():
+                if line.strip():
+                    await to_server.send(_message(line))
+
+
+def _message(line: bytes) -> SessionMessage | Exception:
+    try:
+        text = line.decode("utf-8", "replace")
+        return SessionMessage(types.jsonrpc_message_adapter.validate_json(text, by_name=False))
+    except Exception as error:  # noqa: BLE001  the server answers what it can of it
+        return error
+
+
+async def _write(
+    writer: asyncio.StreamWriter, from_server: MemoryObjectReceiveStream[SessionMessage]
+) -> None:
+    async with from_server:
+        with contextlib.suppress(OSError):
+            async for sent in from_server:
+                text = sent.message.model_dump_json(by_alias=True, exclude_unset=True)
+                writer.write(text.encode() + b"\n")
+                await writer.drain()

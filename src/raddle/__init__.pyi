@@ -1,5 +1,6 @@
 # The public names with their types; `__init__.py` loads each when it is first asked for.
 
+from raddle.apps.library.phase_adapter import PhaseAdapter as PhaseAdapter
 from raddle.apps.library.session import Session as Session
 from raddle.apps.library.session import record as record
 from raddle.apps.library.store import Store as Store
@@ -14,6 +15,8 @@ from raddle.model.errors import NotFound as NotFound
 from raddle.model.errors import RaddleError as RaddleError
 from raddle.model.errors import StorageError as StorageError
 from raddle.model.errors import UserError as UserError
+from raddle.model.memory.handoff import Evidence as Evidence
+from raddle.model.memory.handoff import Handoff as Handoff
 from raddle.model.threads.agent_state import AgentState as AgentState
 from raddle.model.threads.message import Message as Message
 from raddle.model.threads.message import ToolCall as ToolCall
@@ -26,10 +29,13 @@ __all__ = [
     "AgentState",
     "Ambiguous",
     "ConflictError",
+    "Evidence",
     "FormatError",
+    "Handoff",
     "InvalidInput",
     "Message",
     "NotFound",
+    "PhaseAdapter",
     "RaddleError",
     "Session",
     "StorageError",

@@ -20,6 +20,7 @@ HEAVY = frozenset(
         "litestar",
         "mcp",
         "multiprocessing",
+        "pptx",
         "psycopg",
         "rich",
         "sqlite3",

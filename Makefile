@@ -24,7 +24,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@echo 'Installing raddle into .venv …'
 	@$(BIN)/python -c '' 2>/dev/null || $(PYTHON) -m venv --clear .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input \
-	  --constraint constraints.txt --editable '.[server,dev]'
+	  --constraint constraints.txt --editable '.[server,mcp,dev]'
 	@touch $(INSTALLED)
 
 up: setup ## start: bring in what this machine's agents have (DEMO=1: made-up sessions instead)

@@ -183,6 +183,11 @@ class Paths(Struct, frozen=True, kw_only=True):
         return self.state_dir / "hooks.json"
 
     @property
+    def registration_notes(self) -> Path:
+        """The same of settings in which `raddle mcp-serve` is registered."""
+        return self.state_dir / "registrations.json"
+
+    @property
     def search_index(self) -> Path:
         """The search index of this data folder (SQLite)."""
         return self.cache_dir / f"search-{self.mark}.sqlite3"

@@ -29,7 +29,7 @@ _START_SECONDS = 1.0
 """So long a start waits for the lock: who asks for the status holds it for a moment."""
 _PAUSE_SECONDS = 0.02
 
-Part = Literal["import", "sync", "events", "settings", "jobs", "memory"]
+Part = Literal["import", "sync", "events", "settings", "jobs", "memory", "agents"]
 
 
 class DaemonTrouble(Struct, frozen=True, kw_only=True):
@@ -62,6 +62,8 @@ class DaemonState(Struct, frozen=True, kw_only=True):
     """Threads of which the server lacks something; None where it was not looked."""
     is_listening: bool = False
     """Does the server tell of changes as they happen?"""
+    agents: int = 0
+    """So many programs of agents it serves over MCP just now."""
     last_error: DaemonTrouble | None = None
     note: str = ""
     """What the import said last of how it watches, or why it waits; empty once it brought something since."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from msgspec import Struct
 
 from raddle.adapters.agent_settings import hook_settings
 from raddle.adapters.agent_settings.hook_settings import HookedAgent, note_of
-from raddle.adapters.agent_settings.settings_file import Change, write_change
+from raddle.adapters.agent_settings.settings_file import Change, as_diff, write_change
 from raddle.adapters.agent_settings.undo_notes import Note, read_notes, write_notes
 from raddle.config import Config
 from raddle.model.errors import BrokenFormat, RaddleError, StorageError
@@ -110,22 +109,10 @@ def _plan(agent: HookedAgent, config: Config, changes: Sequence[Change], notes: 
     return Plan(
         agent=agent.agent,
         changes=tuple(changes),
-        diff="".join(map(_diff, changes)),
+        diff="".join(map(as_diff, changes)),
         files=tuple(str(change.path) for change in changes),
         notes=notes,
         notes_file=config.paths.hook_notes,
-    )
-
-
-def _diff(change: Change) -> str:
-    lines = difflib.unified_diff(
-        (change.before or b"").decode().splitlines(keepends=True),
-        (change.after or b"").decode().splitlines(keepends=True),
-        str(change.path) if change.before is not None else "/dev/null",
-        str(change.path) if change.after is not None else "/dev/null",
-    )
-    return "".join(
-        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
     )
 
 

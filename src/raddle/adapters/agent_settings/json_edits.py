@@ -18,6 +18,8 @@ Path = Sequence[str | int]
 
 _BLANK = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_TRAILING = re.compile(rf"({_STRING}|[\w}}\]])(\s*),(?=\s*[}}\]])|({_STRING})", re.DOTALL)
 _PLAIN = re.compile(r'"(?:[^"\\]|\\.)*"|[-+.0-9A-Za-z]+')
 _USUAL_UNIT = "  "
 
@@ -44,17 +46,18 @@ class _Inner(NamedTuple):
     node: _Node
 
 
-def decoded(text: str, *, has_comments: bool = False) -> Any:
-    """What the text says; BrokenFormat where it is no JSON. `has_comments`: they may stand in it."""
+def decoded(text: str, *, has_comments: bool = False, has_trailing_commas: bool = False) -> Any:
+    """What the text says; BrokenFormat where it is no JSON. `has_comments`: they may stand in it; the other: a comma
+    may stand behind a last value, too."""
     try:
-        return json.loads(_COMMENT.sub(_kept, text) if has_comments else text)
+        return json.loads(_strict(text, has_comments=has_comments, has_trailing_commas=has_trailing_commas))
     except RecursionError as error:
         raise BrokenFormat("it is nested too deeply", "mend it by hand") from error
     except ValueError as error:
         raise BrokenFormat(f"it is not valid JSON: {error}", "mend it by hand, then try again") from error
 
 
-def key_given_twice(text: str, *, has_comments: bool = False) -> str:
+def key_given_twice(text: str, *, has_comments: bool = False, has_trailing_commas: bool = False) -> str:
     """A key that stands twice in one object of the text, which `decoded` reads; empty where none does."""
     twice: list[str] = []
 
@@ -62,12 +65,23 @@ def key_given_twice(text: str, *, has_comments: bool = False) -> str:
         keys = [key for key, _ in pairs]
         twice.extend(key for key in keys if keys.count(key) > 1)
 
-    json.loads(_COMMENT.sub(_kept, text) if has_comments else text, object_pairs_hook=look)
+    strict = _strict(text, has_comments=has_comments, has_trailing_commas=has_trailing_commas)
+    json.loads(strict, object_pairs_hook=look)
     return next(iter(twice), "")
+
+
+def _strict(text: str, *, has_comments: bool, has_trailing_commas: bool) -> str:
+    if has_comments:
+        text = _COMMENT.sub(_kept, text)
+    return _TRAILING.sub(_without_comma, text) if has_trailing_commas else text
 
 
 def _kept(found: re.Match[str]) -> str:
     return found[1] or " "
+
+
+def _without_comma(found: re.Match[str]) -> str:
+    return found[3] or found[1] + found[2]
 
 
 def with_value(text: str, path: Path, value: Any) -> str:
@@ -76,21 +90,23 @@ def with_value(text: str, path: Path, value: Any) -> str:
     node = _at(text, path[:-1])
     key = "" if text[node.start] == "[" else f"{json.dumps(path[-1], ensure_ascii=False)}: "
     last = node.inner[-1].node.end if node.inner else node.start + 1
+    comma = "," if node.inner else ""
+    if node.inner and (trailing := _comma_after(text, last)):
+        last, comma = trailing, ""
     if node.inner and "\n" not in text[node.start : node.end]:
-        return f"{text[:last]}, {key}{json.dumps(value, ensure_ascii=False)}{text[last:]}"
+        return f"{text[:last]}{comma} {key}{json.dumps(value, ensure_ascii=False)}{text[last:]}"
     newline = "\r\n" if "\r\n" in text else "\n"
     unit, around = _unit(text), _indent(text, node.start)
     inside = _indent(text, node.inner[-1].start) if node.inner else around + unit
     spread = json.dumps(value, ensure_ascii=False, indent=unit).replace("\n", newline + inside)
     close = node.end - 1
     end = max(len(text[:close].rstrip()), last)  # past a comment that stands behind the last value
-    comma = "," if node.inner else ""
     tail = text[end:close] if "\n" in text[end:close] else newline + around
     return f"{text[:last]}{comma}{text[last:end]}{newline}{inside}{key}{spread}{tail}{text[close:]}"
 
 
-def with_other_value(text: str, path: Path, value: str) -> str:
-    """The text with `value` in the place of the plain value at `path`."""
+def with_other_value(text: str, path: Path, value: Any) -> str:
+    """The text with `value`, on one line, in the place of the value at `path`."""
     node = _at(text, path)
     return text[: node.start] + json.dumps(value, ensure_ascii=False) + text[node.end :]
 
@@ -106,6 +122,7 @@ def without(text: str, path: Path) -> str:
     if place:
         comma = _after_blank(text, node.inner[place - 1].node.end)
         return text[:comma] + text[comma + 1 : start].rstrip() + text[end:]
+    end = _comma_after(text, end) or end
     is_alone = not (text[node.start + 1 : start] + text[end : node.end - 1]).strip()
     if is_alone:
         return text[: node.start + 1] + text[node.end - 1 :]
@@ -140,6 +157,12 @@ def _read(text: str, at: int) -> _Node:
         if text[at] == ",":
             at = _after_blank(text, at + 1)
     return _Node(start, at + 1, inner)
+
+
+def _comma_after(text: str, at: int) -> int:
+    """The place behind the comma that comes next; 0 where none does."""
+    after = _after_blank(text, at)
+    return after + 1 if text[after] == "," else 0
 
 
 def _after_blank(text: str, at: int) -> int:

@@ -5,6 +5,7 @@ A change is checked by decoding it: it has to say exactly what was wanted, or it
 
 from __future__ import annotations
 
+import difflib
 import errno
 import os
 import stat
@@ -31,18 +32,41 @@ class Change(NamedTuple):
     after: bytes | None
 
 
+def as_diff(change: Change) -> str:
+    """What `diff -u` would show of it."""
+    lines = difflib.unified_diff(
+        (change.before or b"").decode().splitlines(keepends=True),
+        (change.after or b"").decode().splitlines(keepends=True),
+        str(change.path) if change.before is not None else "/dev/null",
+        str(change.path) if change.after is not None else "/dev/null",
+    )
+    return "".join(
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
+    )
+
+
 class SettingsFile:
     """The file at `path` with these bytes, JSON or TOML by its name; one that is not there, or empty, says nothing.
 
-    `plain`: what it says now, with the edits so far. BrokenFormat where it cannot be read as settings.
+    `plain`: what it says now, with the edits so far. `by_hand`: what to do where it cannot be changed here.
+    BrokenFormat where it cannot be read as settings.
     """
 
-    def __init__(self, path: Path, data: bytes | None, *, has_comments: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        data: bytes | None,
+        *,
+        has_comments: bool = False,
+        has_trailing_commas: bool = False,
+        by_hand: str = "`raddle hooks list` shows what belongs there; change it by hand",
+    ) -> None:
         self.path = path
         self.data = data
         """Its bytes as they are; None where it is not there."""
         self.is_toml = path.suffix == ".toml"
-        self._has_comments = has_comments
+        self._leniency = {"has_comments": has_comments, "has_trailing_commas": has_trailing_commas}
+        self._by_hand = by_hand
         try:
             whole = (data or b"").decode("utf-8")
         except UnicodeDecodeError as error:
@@ -76,7 +100,7 @@ class SettingsFile:
                 return
         raise BrokenFormat(
             f"{self.path} is left as it is: it is laid out in a way that raddle cannot change safely",
-            "`raddle hooks list` shows what belongs there; change it by hand",
+            self._by_hand,
         )
 
     def change(self) -> list[Change]:
@@ -87,7 +111,7 @@ class SettingsFile:
 
     def refuse_twice(self) -> None:
         """BrokenFormat where a key stands twice: readers do not agree which one counts."""
-        key = "" if self.is_toml else json_edits.key_given_twice(self._text, has_comments=self._has_comments)
+        key = "" if self.is_toml else json_edits.key_given_twice(self._text, **self._leniency)
         if key:
             raise BrokenFormat(f"{self.path} is left as it is: the key {key!r} stands in it twice", _BY_HAND)
 
@@ -98,7 +122,7 @@ class SettingsFile:
 
     def _decoded(self, text: str) -> Any:
         if not self.is_toml:
-            return json_edits.decoded(text, has_comments=self._has_comments)
+            return json_edits.decoded(text, **self._leniency)
         from raddle.adapters.agent_settings import toml_edits  # noqa: PLC0415  50 ms that JSON does not need
 
         return toml_edits.decoded(text)
@@ -122,15 +146,15 @@ def ordinary_bytes(path: Path) -> bytes | None:
     return find_bytes(path)
 
 
-def write_change(change: Change) -> None:
-    """Put it into the file, whole or not at all; a link stays one, and so does the mode. A file that is not to be there
-    any more is removed.
+def write_change(change: Change, *, new_mode: int = _USUAL_MODE) -> None:
+    """Put it into the file, whole or not at all; a link stays one, and so does the mode: `new_mode` is that of a file
+    which was not there. A file that is not to be there any more is removed.
 
     ConflictError where the file is not any more what it was when the change was worked out.
     """
     try:
         path = change.path.resolve()
-        mode = stat.S_IMODE(path.stat().st_mode) if change.before is not None else _USUAL_MODE
+        mode = stat.S_IMODE(path.stat().st_mode) if change.before is not None else new_mode
     except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle, to Python 3.11
         broken = error if isinstance(error, OSError) else OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         raise storage_error(broken, change.path, "write") from error

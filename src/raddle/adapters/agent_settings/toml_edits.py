@@ -101,3 +101,48 @@ def without_handler(text: str, event: str, at: tuple[int, int]) -> str:
     else:
         del document["hooks"]
     return tomlkit.dumps(document)
+
+
+def with_table_at_end(text: str, name: tuple[str, str], values: dict[str, Any]) -> str:
+    """The text with the table `[name]` of these values as its last lines."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    gap = newline if text.endswith("\n") else newline * 2
+    lines = [f"[{name[0]}.{name[1]}]"]
+    lines += [f"{key} = {tomlkit.item(value).as_string()}" for key, value in values.items()]
+    return (text + gap if text.strip() else "") + newline.join(lines) + newline
+
+
+def with_table_inside(text: str, name: tuple[str, str], values: dict[str, Any]) -> str:
+    """The text with that table inside the one that holds it, where that is written on one line."""
+    document = _parsed(text)
+    around: Any = document[name[0]]
+    one = tomlkit.inline_table()
+    one.update(values)
+    around[name[1]] = one
+    return tomlkit.dumps(document)
+
+
+def with_values(text: str, name: tuple[str, str], values: dict[str, Any]) -> str:
+    """The text with these values in that table, which has them already."""
+    document = _parsed(text)
+    table: Any = document[name[0]]
+    for key, value in values.items():
+        table[name[1]][key] = value
+    return tomlkit.dumps(document)
+
+
+def without_table_lines(text: str, name: tuple[str, str]) -> str:
+    """The text without the lines that `with_table_at_end` added, where they still stand so."""
+    lines = rf"(?:\r?\n)?^\[{name[0]}\.{name[1]}\]\r?\n(?:[a-z_]+ = [^\n]*(?:\n|\Z))+"
+    return re.sub(lines, "", text, count=1, flags=re.MULTILINE)
+
+
+def without_table(text: str, name: tuple[str, str], *, is_around_kept: bool = False) -> str:
+    """The text without that table; the one that holds it goes too where nothing is left in it, if it is not kept."""
+    document = _parsed(text)
+    around: Any = document[name[0]]
+    if len(around) > 1 or is_around_kept:
+        del around[name[1]]
+    else:
+        del document[name[0]]
+    return tomlkit.dumps(document)

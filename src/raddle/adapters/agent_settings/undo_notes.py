@@ -20,13 +20,15 @@ Piece = tuple[int, int, bytes]
 
 
 class Note(Struct, frozen=True, kw_only=True):
-    """Of one file. `sha256`: of the bytes that it was left with. `kept`: the containers that it had before, `hooks` and
-    the events in it, which stay however empty. `is_ours`: it was not there before."""
+    """Of one file. `sha256`: of the bytes that it was left with. `kept`: the containers that it had before, as `hooks`
+    and the events in it, which stay however empty. `is_ours`: it was not there before. `is_folder_ours`: nor was its
+    folder."""
 
     sha256: str
     pieces: tuple[Piece, ...] = ()
     kept: tuple[str, ...] = ()
     is_ours: bool = False
+    is_folder_ours: bool = False
 
 
 _decode = msgspec.json.Decoder(dict[str, Note]).decode

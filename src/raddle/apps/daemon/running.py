@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from random import SystemRandom
 from typing import Generic, TypeVar
 
@@ -20,6 +20,7 @@ from raddle.actions.importing.run import ImportReport
 from raddle.actions.ports import Finding
 from raddle.apps.daemon.agenda import Backoff
 from raddle.apps.daemon.board import Board
+from raddle.apps.daemon.doorkeeper import AgentServer, Doorkeeper
 from raddle.apps.daemon.job_loop import JobLoop
 from raddle.apps.daemon.listener import Listener
 from raddle.apps.daemon.memory_loop import MemoryLoop
@@ -32,8 +33,9 @@ from raddle.wiring import Stores
 from raddle.wiring.daemon import start_workers_anew, watch_threads
 from raddle.wiring.daemon_state import DaemonLog, DaemonState, only_daemon, save_state
 from raddle.wiring.daemon_sync import DaemonSync
+from raddle.wiring.mcp_door import open_doorway
 from raddle.wiring.remote import server_of
-from raddle.wiring.standing import LOOK_SECONDS, Standing, ground_of
+from raddle.wiring.standing import LOOK_SECONDS, Identity, Standing, ground_of
 from raddle.wiring.watching import watch_sessions
 
 _JOIN_SECONDS = 0.3
@@ -44,11 +46,18 @@ _draw = SystemRandom().random
 _Told = TypeVar("_Told", bound=Hashable)
 
 
-def run(config: Config, *, say: Callable[[str], None], report: Callable[[Finding], None]) -> None:
+def run(
+    config: Config,
+    *,
+    say: Callable[[str], None],
+    report: Callable[[Finding], None],
+    agents: AgentServer | None = None,
+) -> None:
     """Be the daemon of `config`'s data folder until a signal ends it. For the main thread of a process of its own.
 
-    `say` is told what a person who looks on should know, `report` what is found damaged. DaemonRuns where there is
-    another one; StorageError where the data folder cannot be had at the start.
+    `say` is told what a person who looks on should know, `report` what is found damaged. `agents` serves the agents
+    that come; without it none are let in. DaemonRuns where there is another daemon; StorageError where the data folder
+    cannot be had at the start.
     """
     paths = config.paths
     state = DaemonState(pid=os.getpid(), since=system_clock(), version=__version__)
@@ -59,7 +68,8 @@ def run(config: Config, *, say: Callable[[str], None], report: Callable[[Finding
         clock=system_clock,
     )
     with until_told() as stop:
-        daemon = _Daemon(config, board, stop, say=_Once(say), report=_Once(report))
+        door = None if agents is None else Doorkeeper(functools.partial(open_doorway, paths), board, agents)
+        daemon = _Daemon(config, board, stop, say=_Once(say), report=_Once(report), door=door)
         try:
             while not stop.is_set():
                 with only_daemon(paths):
@@ -95,8 +105,10 @@ class _Daemon:
         *,
         say: Callable[[str], None],
         report: Callable[[Finding], None],
+        door: Doorkeeper | None,
     ) -> None:
         self._paths = config.paths
+        self._door = door
         self._board = board
         self._stop = stop
         self._say = say
@@ -112,6 +124,10 @@ class _Daemon:
             self._board.note("started", pid=os.getpid(), version=__version__)
         self._board.flush()
         data = self._stand().ground.data
+        with self._letting_in():
+            self._work_on_ground(data)
+
+    def _work_on_ground(self, data: Identity) -> None:
         backoff = Backoff(_draw)
         while not self._stop.is_set():
             standing = self._stand()
@@ -124,6 +140,12 @@ class _Daemon:
                 wait = backoff.failed()
                 self._board.failed("import", error, again_in=wait)
                 self._stop.wait(wait)
+
+    def _letting_in(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._door is None else self._door.at_the_door()
+
+    def _serving_agents(self, config: Config) -> AbstractContextManager[None]:
+        return nullcontext() if self._door is None else self._door.serving(config)
 
     def _stand(self) -> Standing:
         return Standing(functools.partial(ground_of, self._paths), self._stop, time.monotonic)
@@ -142,7 +164,7 @@ class _Daemon:
                     config, self._board, is_over=standing.is_set, stop=self._stop, landed=self._changed_here
                 )
                 _start("jobs", jobs.run)
-                with self._keeping_memories(config, standing):
+                with self._keeping_memories(config, standing), self._serving_agents(config):
                     self._import(stores, standing)
 
     def _without_settings(self, error: RaddleError) -> None:

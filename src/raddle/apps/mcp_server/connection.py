@@ -20,6 +20,8 @@ from raddle.apps.mcp_server.serving import build_server
 from raddle.apps.mcp_server.session import Session
 
 _LONGEST_LINE = 64 << 20
+_PATIENCE_SECONDS = 30.0
+"""So long calls under way are waited for once the client has said its last: it may only have closed its pen."""
 
 # What it says of a message that it does not understand may quote it.
 logging.getLogger("mcp").setLevel(logging.CRITICAL)
@@ -36,10 +38,11 @@ async def _serve(connection: socket.socket, session: Session) -> None:
     reader, writer = await asyncio.open_unix_connection(sock=connection, limit=_LONGEST_LINE)
     to_server, from_client = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     to_client, from_server = anyio.create_memory_object_stream[SessionMessage](0)
+    open_calls = _OpenCalls()
     try:
         async with anyio.create_task_group() as group:
-            group.start_soon(_read, reader, to_server)
-            group.start_soon(_write, writer, from_server)
+            group.start_soon(_read, reader, to_server, open_calls)
+            group.start_soon(_write, writer, from_server, open_calls)
             await server.run(from_client, to_client, server.create_initialization_options())
             group.cancel_scope.cancel()
     finally:
@@ -48,15 +51,58 @@ async def _serve(connection: socket.socket, session: Session) -> None:
             await writer.wait_closed()
 
 
+class _OpenCalls:
+    """Requests that have no answer yet, by their ids. Once the client is gone nobody waits for any."""
+
+    def __init__(self) -> None:
+        self._ids: set[str | int] = set()
+        self._changed = anyio.Event()
+
+    def sent(self, message: types.JSONRPCMessage) -> None:
+        """The client asked, or gave up what it had asked."""
+        if isinstance(message, types.JSONRPCRequest):
+            self._ids.add(message.id)
+        elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
+            self._answered((message.params or {}).get("requestId"))
+
+    def got(self, message: types.JSONRPCMessage) -> None:
+        """The server said this."""
+        if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
+            self._answered(message.id)
+
+    def client_is_gone(self) -> None:
+        self._ids.clear()
+        self._changed.set()
+
+    async def wait(self, seconds: float) -> None:
+        """Until all are answered, at most so long."""
+        with anyio.move_on_after(seconds):
+            while self._ids:
+                await self._changed.wait()
+
+    def _answered(self, call: object) -> None:
+        self._ids.discard(call)
+        if not self._ids:
+            self._changed.set()
+            self._changed = anyio.Event()
+
+
 async def _read(
-    reader: asyncio.StreamReader, to_server: MemoryObjectSendStream[SessionMessage | Exception]
+    reader: asyncio.StreamReader,
+    to_server: MemoryObjectSendStream[SessionMessage | Exception],
+    open_calls: _OpenCalls,
 ) -> None:
-    """Message by message. A client that is gone, or whose line has no end, has sent its last."""
+    """Message by message. A client that is gone, or whose line has no end, has sent its last; one that only ended its
+    input still gets the answers to what it asked."""
     async with to_server:
         with contextlib.suppress(anyio.BrokenResourceError, OSError, ValueError):
             while line := await reader.readline():
                 if line.strip():
-                    await to_server.send(_message(line))
+                    message = _message(line)
+                    if isinstance(message, SessionMessage):
+                        open_calls.sent(message.message)
+                    await to_server.send(message)
+            await open_calls.wait(_PATIENCE_SECONDS)
 
 
 def _message(line: bytes) -> SessionMessage | Exception:
@@ -68,7 +114,9 @@ def _message(line: bytes) -> SessionMessage | Exception:
 
 
 async def _write(
-    writer: asyncio.StreamWriter, from_server: MemoryObjectReceiveStream[SessionMessage]
+    writer: asyncio.StreamWriter,
+    from_server: MemoryObjectReceiveStream[SessionMessage],
+    open_calls: _OpenCalls,
 ) -> None:
     async with from_server:
         with contextlib.suppress(OSError):
@@ -76,3 +124,5 @@ async def _write(
                 text = sent.message.model_dump_json(by_alias=True, exclude_unset=True)
                 writer.write(text.encode() + b"\n")
                 await writer.drain()
+                open_calls.got(sent.message)
+    open_calls.client_is_gone()

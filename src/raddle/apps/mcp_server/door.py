@@ -1,11 +1,12 @@
 """Agents served by a process that stays: a session for each, and one thing that keeps their memories in step.
 
-What the command line hands to the daemon. The SDK is imported when the first agent comes: it is 45 MB, which a daemon
-of a machine without agents is spared.
+What the command line hands to the daemon. The SDK is 45 MB, which a daemon of a machine without agents is spared: it is
+imported when the first agent comes, and from then on with the daemon, so that no agent waits for it again.
 """
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 
@@ -13,7 +14,7 @@ from raddle.apps.mcp_server.freshness import Freshness
 from raddle.apps.mcp_server.relay import Ending, relay
 from raddle.apps.mcp_server.session import Access, Session
 from raddle.config import Config
-from raddle.wiring.mcp_door import Caller
+from raddle.wiring.mcp_door import Caller, agents_came, note_agents_came
 
 
 class Door:
@@ -24,6 +25,7 @@ class Door:
         self._config: Config | None = None
         self._freshness = Freshness()
         self._served: dict[Session, Caller] = {}
+        self.is_ready = False
 
     def renew(self, config: Config) -> None:
         """The settings are these from now on, for those who are served already too."""
@@ -31,10 +33,18 @@ class Door:
             if config == self._config:
                 return
             self._config = config
+            if not self.is_ready and agents_came(config.paths):
+                threading.Thread(target=self._get_ready, name="agents-soon", daemon=True).start()
             last, self._freshness = self._freshness, Freshness()
             for session, caller in self._served.items():
                 session.config, session.freshness = caller.settings(config), self._freshness
         threading.Thread(target=last.close, name="memory-sync-end", daemon=True).start()
+
+    def _get_ready(self) -> None:
+        with contextlib.suppress(ImportError):
+            from raddle.apps.mcp_server import connection  # noqa: F401, PLC0415
+
+            self.is_ready = True
 
     def serve(self, connection: socket.socket, caller: Caller) -> None:
         """Be the server of this caller until it goes."""
@@ -53,6 +63,9 @@ class Door:
             )
             self._served[session] = caller
         try:
+            if not self.is_ready:
+                self.is_ready = True
+                note_agents_came(config.paths)
             session.warm_up()
             serve_connection(connection, session)
         finally:

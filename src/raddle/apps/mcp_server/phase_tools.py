@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from raddle.apps.mcp_server.recalled import recalled
-from raddle.apps.mcp_server.run_tools import Phase, RunId
+from raddle.apps.mcp_server.run_tools import PhaseName, RunId
 from raddle.apps.mcp_server.session import Session
 from raddle.apps.mcp_server.texts import tags_of, warn_of_secrets
 from raddle.apps.mcp_server.tools import READS, SETS, Arguments, Call, Hints, Tool
@@ -22,7 +22,7 @@ class ArtifactPut(Arguments, frozen=True, kw_only=True):
 
     source_path: Annotated[str, Meta(description="a file below the workspace")]
     kind: Annotated[str, Meta(description="in a word: report, figure, log")]
-    phase: Phase = None
+    phase: PhaseName = None
     artifact_id: Annotated[str | None, Meta(description="else the file's name")] = None
     run_id: RunId = None
 
@@ -39,14 +39,14 @@ class SummaryUpdate(Arguments, frozen=True, kw_only=True):
     """The digest of a phase, whole."""
 
     markdown: str
-    phase: Phase = None
+    phase: PhaseName = None
     run_id: RunId = None
 
 
 class OfPhase(Arguments, frozen=True, kw_only=True):
     """One phase of one run."""
 
-    phase: Phase = None
+    phase: PhaseName = None
     run_id: RunId = None
 
 
@@ -54,7 +54,7 @@ class HandoffPublish(Arguments, frozen=True, kw_only=True):
     """A handoff. `evidence`: threads, or `thread:message`."""
 
     headline: str
-    phase: Phase = None
+    phase: PhaseName = None
     key_results: dict[str, Any] | None = None
     best_artifacts: Annotated[list[str] | str | None, Meta(description="artifact ids")] = None
     decisions: list[str] | None = None
@@ -196,7 +196,9 @@ def handoff_publish(session: Session, given: HandoffPublish, call: Call) -> dict
             decisions=tuple(given.decisions or ()),
             open_questions=tuple(given.open_questions or ()),
             figures=tags_of(given.figures),
-            evidence=tuple(evidence_of(memory.stores, text, session.access) for text in tags_of(given.evidence)),
+            evidence=tuple(
+                evidence_of(memory.stores, text, session.access) for text in tags_of(given.evidence)
+            ),
         )
         with versions_kept(memory, [handoff_file(run, phase)]):
             published = publish_handoff(memory.files, memory.writer(agent=session.agent or None), draft)

@@ -45,12 +45,12 @@ def relay(connection: socket.socket, incoming: int, outgoing: int) -> Ending:
             os.write(tell, b"x")
 
     def carry_in() -> None:
-        _copy(lambda: os.read(incoming, _PIECE_BYTES), connection.sendall)
-        over(Ending.CLIENT)
+        is_read = _copy(lambda: os.read(incoming, _PIECE_BYTES), connection.sendall)
+        over(Ending.CLIENT if is_read else Ending.SERVER)
 
     def carry_out() -> None:
-        _copy(lambda: connection.recv(_PIECE_BYTES), lambda piece: _write_all(outgoing, piece))
-        over(Ending.SERVER)
+        is_read = _copy(lambda: connection.recv(_PIECE_BYTES), lambda piece: _write_all(outgoing, piece))
+        over(Ending.SERVER if is_read else Ending.CLIENT)
 
     with _signals_to(tell):
         out = threading.Thread(target=carry_out, name="relay-out", daemon=True)
@@ -66,11 +66,19 @@ def relay(connection: socket.socket, incoming: int, outgoing: int) -> Ending:
     return ending
 
 
-def _copy(read: Callable[[], bytes], write: Callable[[bytes], object]) -> None:
-    """Until there is no more, or nobody who takes it."""
-    with contextlib.suppress(OSError):
-        while piece := read():
+def _copy(read: Callable[[], bytes], write: Callable[[bytes], object]) -> bool:
+    """Until there is no more (True), or nobody who takes it."""
+    while True:
+        try:
+            piece = read()
+        except OSError:
+            return True
+        if not piece:
+            return True
+        try:
             write(piece)
+        except OSError:
+            return False
 
 
 def _write_all(number: int, piece: bytes) -> None:

@@ -25,7 +25,7 @@ _PATIENCE_SECONDS = 3.0
 _TOKENS = 4000
 
 RunId = Annotated[str | None, Meta(description="or the start of its id; else the newest active run")]
-Phase = Annotated[str | None, Meta(description="else the active one")]
+PhaseName = Annotated[str | None, Meta(description="else the active one")]
 
 
 class RunStart(Arguments, frozen=True, kw_only=True):
@@ -55,7 +55,7 @@ class ContextLog(Arguments, frozen=True, kw_only=True):
     type: Annotated[
         str, Meta(description="metric, decision, code_change, artifact_ref, error, milestone or note")
     ]
-    phase: Phase = None
+    phase: PhaseName = None
     payload: Annotated[
         dict[str, Any] | str | None, Meta(description='what happened, {"text": …} or numbers by name')
     ] = None

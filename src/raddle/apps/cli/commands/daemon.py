@@ -14,7 +14,8 @@ from raddle.model.errors import InvalidInput
 from raddle.wiring import open_stores
 
 if TYPE_CHECKING:
-    from raddle.wiring.daemon_state import DaemonStatus
+    from raddle.apps.daemon.doorkeeper import AgentServer
+    from raddle.wiring.daemon_state import DaemonState, DaemonStatus
 
 
 @click.group(
@@ -53,7 +54,15 @@ def _run(config: Config) -> None:
         warn_of_settings(stores)
         if not may_import(stores, ()):
             return
-    run(config, say=_say, report=diagnostics.found)
+    run(config, say=_say, report=diagnostics.found, agents=_agent_server())
+
+
+def _agent_server() -> AgentServer | None:
+    """What serves agents; None where it is not installed."""
+    from raddle.apps.cli.commands.mcp import has_mcp  # noqa: PLC0415  as above
+    from raddle.apps.mcp_server.door import Door  # noqa: PLC0415
+
+    return Door() if has_mcp() else None
 
 
 def _say(text: str) -> None:
@@ -82,26 +91,31 @@ def status(json: bool) -> None:
     else:
         since = "" if found.state is None else f", since {_ago(found.state.since)}"
         output.line(f"at work: process {found.pid}{since}")
-    state = found.state
-    if state is not None:
-        server = state.server or ("none: offline" if state.is_offline else "none")
-        output.line(f"server: {server}{' (listening)' if found.is_running and state.is_listening else ''}")
-        output.line(f"last import: {_ago(state.last_import)}")
-        if state.server:
-            output.line(f"last sync: {_ago(state.last_sync)}")
-        if state.last_memory_sync is not None:
-            output.line(f"last sync of a memory: {_ago(state.last_memory_sync)}")
-        if state.pending:
-            output.line(f"pending: {words.count(state.pending, 'thread')}")
-        if state.note:
-            output.line(words.one_line(f"note: {state.note}"))
-        error = state.last_error
-        if error is not None:
-            over = ", over since" if error.is_over else ""
-            output.line(words.one_line(f"last error: {error.message} ({error.part}, {_ago(error.at)}{over})"))
-            if error.hint and not error.is_over:
-                output.line(words.one_line(f"  {error.hint}"))
+    if found.state is not None:
+        _tell_state(found.state, is_running=found.is_running)
     output.line(f"log: {words.short_path(str(found.log))}")
+
+
+def _tell_state(state: DaemonState, *, is_running: bool) -> None:
+    server = state.server or ("none: offline" if state.is_offline else "none")
+    output.line(f"server: {server}{' (listening)' if is_running and state.is_listening else ''}")
+    output.line(f"last import: {_ago(state.last_import)}")
+    if state.server:
+        output.line(f"last sync: {_ago(state.last_sync)}")
+    if state.last_memory_sync is not None:
+        output.line(f"last sync of a memory: {_ago(state.last_memory_sync)}")
+    if is_running and state.agents:
+        output.line(f"serves: {words.count(state.agents, 'agent')}")
+    if state.pending:
+        output.line(f"pending: {words.count(state.pending, 'thread')}")
+    if state.note:
+        output.line(words.one_line(f"note: {state.note}"))
+    error = state.last_error
+    if error is not None:
+        over = ", over since" if error.is_over else ""
+        output.line(words.one_line(f"last error: {error.message} ({error.part}, {_ago(error.at)}{over})"))
+        if error.hint and not error.is_over:
+            output.line(words.one_line(f"  {error.hint}"))
 
 
 def _ago(at: int | None) -> str:
@@ -123,6 +137,7 @@ def as_plain(found: DaemonStatus) -> dict[str, Any]:
         "version": None if state is None else state.version,
         "server": None if state is None else state.server or None,
         "is_offline": state is not None and state.is_offline,
+        "agents": state.agents if found.is_running and state is not None else 0,
         "is_listening": bool(found.is_running and state is not None and state.is_listening),
         "last_import": _time(None if state is None else state.last_import),
         "last_sync": _time(None if state is None else state.last_sync),

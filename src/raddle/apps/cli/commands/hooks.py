@@ -53,8 +53,8 @@ _yes = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.group(
     help="""Have an agent call raddle as its sessions go on: each turn is here as soon as it is over.
 
-    AGENT is claude-code, codex or gemini-cli. It is the one thing that raddle writes where agents keep theirs:
-    an entry in their settings, shown before it is made.""",
+    AGENT is claude-code, codex or gemini-cli. It is an entry in the agent's settings, shown before it
+    is made.""",
 )
 def hooks() -> None:
     """Commands on hooks."""
@@ -101,7 +101,7 @@ def install(agent: str, notify: bool, yes: bool, json: bool) -> None:
     from raddle.wiring.hooks import plan_install, states  # noqa: PLC0415
 
     config = load_config()
-    argv = [*_program(), "hooks", "run", agent]
+    argv = [*this_program(), "hooks", "run", agent]
     _change(plan_install(config, agent, argv, as_notify=notify), yes=yes, json=json, done="installed")
     for row in states(config):
         if row.agent == agent:
@@ -152,8 +152,8 @@ def _is_meant(plan: Plan) -> bool:
     return click.confirm(f"Write this into the settings of {plan.agent}?", err=True)
 
 
-def _program() -> list[str]:
-    """How the agent calls this very raddle, wherever it stands then."""
+def this_program() -> list[str]:
+    """How an agent calls this very raddle, wherever it stands then."""
     places = [Path(sys.argv[0]).absolute().parent, Path(sys.executable).parent]
     ours = next((place / "raddle" for place in places if (place / "raddle").is_file()), None)
     # -P: what lies in the folder that the agent works in is no module of ours.

@@ -116,7 +116,9 @@ def make(side: Side, peer: str, store: Path, keys: int, entries: int) -> str:
     _write_memories(store / "memory" / "team", keys, draw)
     run = str(side.do("begin", store)["run"])
     _write_entries(store, run, entries, draw)
-    side.git("add", "-A", cwd=store)
+    # Straight into a pack: a file system that has just lost twenty thousand small files (git's, once they are packed)
+    # may take ten times as long to make a new one, and the figures of the appends would tell of that.
+    side.git("-c", "core.bigFileThreshold=1", "add", "-A", cwd=store)
     side.git("-c", "gc.auto=0", "commit", "-q", "-m", "content", cwd=store)
     hub = store.with_suffix(".hub.git")
     side.git("init", "-q", "--bare", str(hub), cwd=store)

@@ -110,3 +110,8 @@ def settle(clones: list[Clone]) -> None:
         if not any(report.committed or report.pulled or report.is_pushed for report in reports):
             return
     raise AssertionError("the clones make work for each other")
+
+
+def paths(clone: Clone) -> set[str]:
+    """The files of its folder, but for those that only keep folders."""
+    return {path for path in clone.files.paths() if not path.endswith(".gitkeep")}

@@ -30,8 +30,3 @@ def bob(tmp_path: Path, hub: Path, ada: Clone) -> Clone:
     clone = Clone(tmp_path / "bob", hub)
     assert clone.sync().state == "in_step"
     return clone
-
-
-def paths(clone: Clone) -> set[str]:
-    """The files of its folder, but for those that only keep folders."""
-    return {path for path in clone.files.paths() if not path.endswith(".gitkeep")}

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from raddle.actions.memory.committing import commit_changes, every_version_kept
-from raddle.adapters.memory_repo import repository
+from raddle.actions.memory.committing import every_version_kept
 from raddle.adapters.memory_repo.repository import StoreRepository
 from raddle.adapters.memory_repo.versions import contents_of
 from raddle.model.errors import BrokenFormat, StorageError
@@ -52,22 +51,6 @@ def test_a_remote_at_a_relative_path_is_the_code_s_also_from_a_worktree(tmp_path
     clone.begin()
     assert clone.sync().is_pushed
     assert "notes" in git("branch", "--list", cwd=hub)
-
-
-@pytest.mark.parametrize("is_wanted", [True, False])
-def test_git_packs_what_has_gathered_unless_the_person_switched_it_off(
-    ada: Clone, monkeypatch: pytest.MonkeyPatch, is_wanted: bool
-) -> None:
-    monkeypatch.setattr(repository, "UPKEEP_AT", 1)
-    if not is_wanted:
-        git("config", "gc.auto", "0", cwd=ada.root)
-    for number in range(8):
-        ada.files.add({f"memory/many/{number}-{part}": f"{number} {part}\n".encode() for part in range(90)})
-        commit_changes(ada.files, ada.repository, ada.writer)
-    ada.open("ada")
-    ada.repository.maintain()
-    loose = int(git("count-objects", cwd=ada.root).split()[0])
-    assert (loose == 0) == is_wanted
 
 
 @pytest.mark.parametrize("date", ["-5 +0000", "abc def", ""])

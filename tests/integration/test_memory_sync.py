@@ -15,8 +15,7 @@ from raddle.model.errors import BrokenFormat, ConflictError, Forbidden, NewerFor
 from raddle.model.memory.merge import conflicts_in
 from raddle.model.memory.project import Project, encode_project
 from raddle.model.memory.repo_layout import PROJECT_FILE
-from tests.memory_clones import BRANCH, Clone, git, make_hub, settle
-from tests.memory_fixtures import paths
+from tests.memory_clones import BRANCH, Clone, git, make_hub, paths, settle
 
 pytest_plugins = ["tests.memory_fixtures"]
 

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from raddle.actions.memory.syncing import SyncReport, sync
-from tests.memory_clones import Clone, settle
-from tests.memory_fixtures import paths
+from tests.memory_clones import Clone, paths, settle
 
 pytest_plugins = ["tests.memory_fixtures"]
 

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
-from raddle.model.threads.delta import Delta
-from raddle.model.threads.edits import Editor
-from raddle.model.threads.message import Message
-from raddle.model.threads.search_answer import SearchAnswer
-from raddle.model.threads.summary import ThreadSummary
-from raddle.model.threads.thread import Thread
+if TYPE_CHECKING:  # whoever only tells of a Finding needs none of these
+    from raddle.model.threads.delta import Delta
+    from raddle.model.threads.edits import Editor
+    from raddle.model.threads.message import Message
+    from raddle.model.threads.search_answer import SearchAnswer
+    from raddle.model.threads.summary import ThreadSummary
+    from raddle.model.threads.thread import Thread
 
 T = TypeVar("T")
 

@@ -48,10 +48,15 @@ def sync_memory(
 def sync_and_keep(memory: ProjectMemory) -> SyncReport:
     """A sync as the daemon does it: asking nobody, and with git's upkeep after one that brought something."""
     report = sync_memory(memory)
+    tidy_after(memory, report)
+    return report
+
+
+def tidy_after(memory: ProjectMemory, report: SyncReport) -> None:
+    """Clear away what killed processes left, and have git pack what has gathered, where a sync brought something."""
     if report.committed or report.pulled:
         memory.files.sweep()
         memory.repository.maintain()
-    return report
 
 
 def versions_kept(memory: ProjectMemory, paths: Iterable[str] | None = None) -> AbstractContextManager[None]:

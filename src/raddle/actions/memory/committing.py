@@ -183,12 +183,14 @@ def _strays(files: Mapping[str, str], before: Mapping[str, str]) -> dict[str, st
 
 def _check_removals(before: Mapping[str, str], after: Mapping[str, str], scan: Scan) -> None:
     """A person takes out a few; a folder that is gone with the empty file that keeps it was taken out whole."""
+    gone = sum(place_of(path).kind in _TEXTS for path in before.keys() - after.keys())
     is_folder_gone = any(path in before and path not in scan.files for path in KEPT_FOLDERS)
-    kept = [path for path in before if place_of(path).kind in _TEXTS]
-    gone = sum(path not in after for path in kept)
-    if (gone > _FEW and gone * 2 > len(kept)) or (gone and is_folder_gone):
+    if not gone or not (gone > _FEW or is_folder_gone):
+        return  # before ten thousand files are asked what they are
+    kept = sum(place_of(path).kind in _TEXTS for path in before)
+    if is_folder_gone or gone * 2 > kept:
         raise ManyRemoved(
-            f"{gone:,} of {len(kept):,} memories and other texts are gone from the folder: a sync would take them from "
+            f"{gone:,} of {kept:,} memories and other texts are gone from the folder: a sync would take them from "
             "everybody",
             "`raddle store sync --restore` brings them back; if it is meant: `raddle store sync --remove`",
         )

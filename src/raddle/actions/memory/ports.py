@@ -101,7 +101,8 @@ class StoreDisk(StoreFiles, Protocol):
         """All of it as it is now; contents whose file has not changed are not read again."""
 
     def read_many(self, wanted: Mapping[str, str]) -> dict[str, bytes]:
-        """Path -> id of content, as `scan` told; path -> bytes for those that still hold it."""
+        """Path -> id of content, as `scan` told; path -> bytes for those that still hold it, or did when the newest
+        `scan` read them."""
 
     def carry_out(self, steps: Iterable[DiskStep], contents: Mapping[str, bytes]) -> tuple[DiskStep, ...]:
         """Bring the files to what the steps say (id -> bytes in `contents`), with one wait for the disk; the steps

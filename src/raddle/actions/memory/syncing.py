@@ -136,7 +136,13 @@ class _Run:
     def stays_here(self) -> bool:
         """Does the project say so, in the folder or in the last commit?"""
         here = self._disk.read(PROJECT_FILE)
-        return (here is not None and _says_no(here)) or self._is_kept_by(self._project)
+        if here is None:
+            return self._is_kept_by(self._project)
+        says_no = _says_no(here)
+        self._says_no[self._disk.id_of(here)] = (
+            says_no  # mostly that of the last commit, which need not be asked then
+        )
+        return says_no or self._is_kept_by(self._project)
 
     def _is_kept_by(self, project: str | None) -> bool:
         if project is None:
@@ -153,7 +159,7 @@ class _Run:
             if theirs is None and known is not None and not may_refill:
                 return self.report("emptied")
             try:
-                head = self._take_in(theirs, known) if theirs is not None else self._head
+                head = self._head if theirs is None else self._with(theirs, known)
             except CommittedMeanwhile:
                 continue
             if head is None or (theirs is not None and head.id == theirs.id):
@@ -165,6 +171,13 @@ class _Run:
                 return self.report("in_step", is_pushed=True)
             pause(_jitter(self._writer) * min(_LONGEST_PAUSE_SECONDS, 0.05 * 2**attempt))
         return self.report("pending", why="others pushed each time; the next sync goes on")
+
+    def _with(self, theirs: Commit, known: str | None) -> Commit:
+        """Our newest commit, which rests on the remote's."""
+        head = self._head
+        if head is not None and theirs.id == known and theirs.id in (head.id, head.parent):
+            return head  # nothing new to merge; what came into the folder since is the next sync's
+        return self._take_in(theirs, known)
 
     def _take_in(self, theirs: Commit, known: str | None) -> Commit:
         """Merge the remote's commit with ours and bring the folder to it; the branch's newest commit after that."""

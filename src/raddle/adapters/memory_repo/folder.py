@@ -7,7 +7,6 @@ anybody who can push may have put there, is never followed, and that a name such
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,6 +25,7 @@ from raddle.adapters.files import (
     write_atomic,
 )
 from raddle.adapters.locks import LockFiles
+from raddle.adapters.memory_repo.git_streams import blob_id
 from raddle.adapters.memory_repo.scan_cache import ScanCache
 from raddle.adapters.memory_repo.scanning import scan_folder
 from raddle.adapters.temporaries import sweep_temporaries
@@ -54,6 +54,8 @@ class StoreFolder:
         self._locks = locks
         self._hash_name = hash_name
         self._cache = cache
+        self._just_read: dict[str, tuple[str, bytes]] = {}
+        """Path -> id and bytes, of what the newest scan had to read; until they are asked for."""
 
     def read(self, path: str) -> bytes | None:
         """All bytes of a file; None where there is none."""
@@ -154,16 +156,22 @@ class StoreFolder:
     def scan(self) -> Scan:
         """All of it as it is now."""
         known = self._cache.load() if self._cache is not None else {}
-        scan, seen = scan_folder(self.root, known, id_of=self.id_of, read=_read, largest=LARGEST_IN_GIT)
+        scan, seen, read = scan_folder(self.root, known, id_of=self.id_of, read=_read, largest=LARGEST_IN_GIT)
+        self._just_read = {path: (scan.files[path], data) for path, data in read.items()}
         if self._cache is not None:
             self._cache.save(known, seen)
         return scan
 
     def read_many(self, wanted: Mapping[str, str]) -> dict[str, bytes]:
-        """Path -> bytes, for the files that still hold what was seen."""
+        """Path -> bytes, for the files that still hold what was seen, or did when the newest `scan` read them."""
         found = {}
         inside: dict[str, bool] = {}
+        just_read, self._just_read = self._just_read, {}
         for path, content_id in wanted.items():
+            read_id, data = just_read.get(path, ("", None))
+            if data is not None and read_id == content_id:
+                found[path] = data
+                continue
             file, folder = self._file(path), path.rpartition("/")[0]
             if folder not in inside:  # asked once for a folder: it costs more than to read a file
                 inside[folder] = self._is_inside(file.parent)
@@ -206,9 +214,7 @@ class StoreFolder:
 
     def id_of(self, data: bytes) -> str:
         """The id that git has for a content."""
-        return hashlib.new(
-            self._hash_name, b"blob %d\0" % len(data) + data, usedforsecurity=False
-        ).hexdigest()
+        return blob_id(data, self._hash_name)
 
     def _safe(self, path: str) -> str:
         if not is_safe(path):
@@ -292,7 +298,7 @@ def _is_there(path: str) -> ConflictError:
     return ConflictError(f"{shown(path)} is there already", "nothing was written")
 
 
-def _read(file: Path) -> bytes | None:
+def _read(file: Path | str) -> bytes | None:
     """All bytes of a regular file; None where there is none of that name."""
     try:
         fd = os.open(file, _READ)
@@ -330,7 +336,7 @@ def _walk(folder: Path, prefix: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
 
 def _is_ours(name: str) -> bool:
     is_half_made = name.startswith(TEMPORARY_PREFIX) and name.endswith(TEMPORARY_SUFFIX)
-    return not is_half_made and not is_dangerous(name)
+    return not is_half_made and is_safe(name)
 
 
 def _is_file(entry: os.DirEntry[str]) -> bool:

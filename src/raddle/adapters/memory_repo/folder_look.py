@@ -11,8 +11,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from functools import partial
-from hashlib import blake2b
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,7 +26,9 @@ _LARGEST = (1 << 63) - 1
 """Some file systems count inodes further; SQLite has no room for it."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 _FILE = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-UNSURE = -1
+_UNSURE = -1
+_modified, _changed, _inode = itemgetter(1), itemgetter(2), itemgetter(3)
+_unpack = msgspec.msgpack.Decoder(tuple[list[str], list[tuple[int, int, int, int]]]).decode
 
 _facts = attrgetter("st_size", "st_mtime_ns", "st_ctime_ns", "st_ino")
 """An edit that puts size and time back still changes the inode or the time of the change."""
@@ -51,11 +52,9 @@ class Look(NamedTuple):
     at: int
 
     @property
-    def print(self) -> bytes:
-        """A few bytes that are others whenever any name or fact is."""
-        digest = blake2b(os.fsencode("\0".join(self.names)), digest_size=16)
-        digest.update(msgspec.msgpack.encode(self.facts))
-        return digest.digest()
+    def packed(self) -> bytes:
+        """The files, to be kept: other bytes whenever any name or fact is another."""
+        return msgspec.msgpack.encode((self.names, self.facts))
 
     def files(self) -> dict[str, Facts]:
         """Name -> facts."""
@@ -64,9 +63,30 @@ class Look(NamedTuple):
     def is_settled(self) -> bool:
         """Would another write have shown? Not where the last one, to the folder or in it, was of that very moment."""
         times = [self.mark[1], self.mark[2]]
-        for _, modified, changed, _ in self.facts:
-            times += (modified, changed)
+        if self.facts:
+            times += [max(map(_modified, self.facts)), max(map(_changed, self.facts))]
+        if max(times) < self.at - _COARSE_NS:  # so it mostly is, and there may be ten thousand of them
+            return True
+        for facts in self.facts:
+            times += facts[1:3]
         return is_settled(times, self.at)
+
+    def as_noted(self) -> Look:
+        """The same, but such as no later look equals wherever another write in that moment would not have shown."""
+        if self.is_settled():
+            return self
+        inode, *times = self.mark
+        mark = self.mark if is_settled(times, self.at) else (inode, times[0], _UNSURE)
+        facts = [
+            facts if is_settled(facts[1:3], self.at) else (facts[0], facts[1], _UNSURE, facts[3])
+            for facts in self.facts
+        ]
+        return self._replace(mark=mark, facts=facts)
+
+
+def files_in(packed: bytes) -> dict[str, Facts]:
+    """Name -> facts, of what `Look.packed` made; none of what is empty."""
+    return dict(zip(*_unpack(packed), strict=True)) if packed else {}
 
 
 def mark_of_folder(root: Path, folder: str) -> Mark | None:
@@ -141,14 +161,16 @@ def _names(fd: int) -> tuple[list[str], list[str], list[str]]:
     with os.scandir(fd) as entries:
         for entry in entries:
             if entry.is_file(follow_symlinks=False):
-                names.append(entry.name)
+                name = entry.name
+                if not (name.startswith(TEMPORARY_PREFIX) and name.endswith(TEMPORARY_SUFFIX)):  # half made
+                    names.append(name)
             elif entry.is_dir(follow_symlinks=False):
                 folders.append(entry.name)
             else:
                 others.append(entry.name)
     for found in (folders, names):
         others += _taken_out(found)
-    return folders, others, [name for name in names if not _is_half_made(name)]
+    return folders, others, names
 
 
 def _taken_out(names: list[str]) -> list[str]:
@@ -171,10 +193,6 @@ def is_text(name: str) -> bool:
     return True
 
 
-def _is_half_made(name: str) -> bool:
-    return name.startswith(TEMPORARY_PREFIX) and name.endswith(TEMPORARY_SUFFIX)
-
-
 def _facts_of(fd: int, names: list[str]) -> tuple[list[str], list[Facts]]:
     try:
         # No Python between one file and the next: at ten thousand of them that is felt.
@@ -194,6 +212,6 @@ def _mark(status: os.stat_result) -> Mark:
 
 
 def _within_bounds(facts: list[Facts]) -> list[Facts]:
-    if all(row[3] <= _LARGEST for row in facts):
+    if max(map(_inode, facts), default=0) <= _LARGEST:
         return facts
     return [(size, modified, changed, inode & _LARGEST) for size, modified, changed, inode in facts]

@@ -41,10 +41,10 @@ def _below(folder: Path, prefix: str) -> Iterator[SourceFile]:
         yield SourceFile(path=prefix.rstrip("/") or ".", why=storage_error(error, folder, "read").message)
         return
     for entry in found:
-        if entry.name.startswith("."):
-            continue
         path = prefix + _text(entry.name)
-        if entry.is_symlink():
+        if entry.name.startswith("."):
+            yield SourceFile(path=path, why="its name begins with a dot")
+        elif entry.is_symlink():
             yield SourceFile(path=path, why="it is a link")
         elif entry.is_dir(follow_symlinks=False):
             yield from _below(Path(entry.path), f"{path}/")

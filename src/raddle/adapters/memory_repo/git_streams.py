@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 
 from raddle.model.errors import BrokenFormat
 from raddle.model.memory.merge_trees import is_regular
+from raddle.model.memory.repo_layout import is_safe
+
+Changes = Mapping[str, str | bytes | None]
+"""Path -> what a commit has there now: the id of a content (and its mode before it, where it is no file), new bytes, or
+None: nothing."""
 
 
 def tree_in(listing: bytes) -> dict[str, str]:
@@ -41,9 +47,7 @@ def contents_in(answer: bytes) -> dict[str, bytes]:
     return found
 
 
-def import_stream(
-    ref: str, changes: Mapping[str, str | bytes | None], *, parent: str | None, who: str, message: str
-) -> bytes:
+def import_stream(ref: str, changes: Changes, *, parent: str | None, who: str, message: str) -> bytes:
     """A commit in the words of git fast-import; it answers with the id of the commit."""
     text = message.encode(errors="replace")
     author = who.encode(errors="replace")
@@ -65,6 +69,35 @@ def import_stream(
             parts.append(b"M %s %s %s\n" % (mode.encode(), content_id.encode(), quoted))
     parts.append(b"\nget-mark :1\ndone\n")
     return b"".join(parts)
+
+
+def safe_lines(listing: bytes) -> bytes:
+    """What `ls-tree -r -z` says, for `git update-index -z --index-info`: without names that git takes into no index."""
+    lines = [line for line in listing.split(b"\0") if line]
+    safe = [line for line in lines if is_safe(line.partition(b"\t")[2].decode(errors="surrogateescape"))]
+    return b"".join(line + b"\0" for line in safe)
+
+
+def index_lines(changes: Changes, *, hash_name: str) -> bytes:
+    """The changes of a commit for the same command; it makes room for a file where a folder was, and for a folder."""
+    lines = []
+    for path, content in changes.items():
+        if not is_safe(path):
+            continue
+        name = path.encode(errors="surrogateescape")
+        if content is None:
+            lines.append(b"0 %s\t%s\0" % (b"0" * len(blob_id(b"", hash_name)), name))
+        elif isinstance(content, bytes):
+            lines.append(b"100644 %s\t%s\0" % (blob_id(content, hash_name).encode(), name))
+        else:
+            entry = f"100644 {content}" if is_regular(content) else content
+            lines.append(b"%s\t%s\0" % (entry.encode(), name))
+    return b"".join(lines)
+
+
+def blob_id(data: bytes, hash_name: str) -> str:
+    """The id that git has for a content. `hash_name`: its object format (`sha1`, `sha256`)."""
+    return hashlib.new(hash_name, b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
 def _quoted(path: str) -> bytes:

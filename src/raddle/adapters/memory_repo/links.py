@@ -131,6 +131,9 @@ def put_in(git_folder: Path, root: Path) -> None:
 
 def put_head_away(root: Path) -> None:
     """Before a repository of the store's own is begun again: a HEAD that git would stumble over goes."""
+    if (root / ".git").is_file():  # it leads to a repository that is gone
+        _cleared(root / ".git", None)
+        return
     head = root / ".git" / "HEAD"
     data = find_bytes(head)
     if data is not None and not _HEAD.match(data):
@@ -138,8 +141,6 @@ def put_head_away(root: Path) -> None:
             head.rename(head.with_name("HEAD.damaged"))
         except OSError as error:
             raise storage_error(error, head, "move") from error
-    elif (root / ".git").is_file():
-        _cleared(root / ".git", None)
 
 
 def read_index(root: Path) -> None:

@@ -20,7 +20,7 @@ from raddle.adapters.memory_repo.folder import StoreFolder
 from raddle.adapters.memory_repo.host_repository import answer_at, git_at
 from raddle.adapters.memory_repo.links import git_folder_of, read_index
 from raddle.adapters.memory_repo.making import opened
-from raddle.adapters.memory_repo.repository import RESCUE, StoreRepository
+from raddle.adapters.memory_repo.repository import RESCUE, StoreRepository, noted_branch
 from raddle.model.errors import BrokenFormat, ConflictError
 from raddle.model.memory.merge import merge_contents
 from raddle.model.memory.merge_sides import Side, Sides
@@ -86,11 +86,14 @@ class Mended(Struct, frozen=True, kw_only=True):
 
 
 def look_for_trouble(root: Path, branch: str | None = None) -> Trouble:
-    """What state the store's git is in; nothing is changed. `branch`: where the marker says that it belongs.
+    """What state the store's git is in; nothing is changed. `branch`: where the marker says that it belongs, which
+    counts where it was not noted what the memory has been on here.
 
     BrokenFormat where it has no repository, or no branch can be found for it.
     """
     git_folder = _git_folder(root)
+    noted = noted_branch(git_folder / "raddle")
+    branch = noted if noted and _commit(root, f"refs/heads/{noted}") is not None else branch
     on = git_at(root, ["symbolic-ref", "--quiet", "HEAD"]).stdout.decode(errors="surrogateescape").strip()
     head = _commit(root, "HEAD")
     strays_on = on.removeprefix("refs/heads/") if _strays(root, on, branch) else ""

@@ -33,13 +33,25 @@ def named_blobs(root: Path) -> frozenset[str]:
     return frozenset(sha256.decode() for sha256 in found)
 
 
+def named_in_files(root: Path) -> frozenset[str]:
+    """The SHA-256 of every blob that the files in the store's folder name now, whatever has become of its git."""
+    found: set[bytes] = set()
+    for data in _in_folder(root):
+        found.update(_SHA256.findall(data))
+    return frozenset(sha256.decode() for sha256 in found)
+
+
 def _everywhere(root: Path) -> Iterator[bytes]:
     for folder in {root, *_folders(root)}:
-        for file in folder.glob("runs/*/artifacts.index.json*"):
-            yield find_bytes(file) or b""
+        yield from _in_folder(folder)
     ids = _ids_in_history(root)
     for some in _in_portions(root, ids):
         yield answer_of(root, ["cat-file", "--batch"], input="".join(f"{one}\n" for one in some).encode())
+
+
+def _in_folder(folder: Path) -> Iterator[bytes]:
+    for file in folder.glob("runs/*/artifacts.index.json*"):
+        yield find_bytes(file) or b""
 
 
 def _folders(root: Path) -> list[Path]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from raddle.actions.memory.ports import Commit, CommittedMeanwhile, Writer
 from raddle.adapters.files import find_bytes, make_folder, write_atomic
 from raddle.adapters.git import place_of_relative_remotes
+from raddle.adapters.memory_repo.git_index import GitIndex, changes_between
 from raddle.adapters.memory_repo.git_streams import contents_in, import_stream, tree_in
 from raddle.adapters.memory_repo.store_git import (
     ASKING_SECONDS,
@@ -24,21 +25,18 @@ from raddle.adapters.memory_repo.store_git import (
     unreachable,
     without_secrets,
 )
+from raddle.adapters.memory_repo.upkeep import maintain, packing_of_a_commit
 from raddle.adapters.programs import Completed
 from raddle.model.errors import BrokenFormat, Forbidden, StorageError
-from raddle.model.memory.repo_layout import is_safe
 
 NODE_TRAILER = "Raddle-Node"
 UNKNOWN_NODE = "unknown"
 RESCUE = "refs/raddle/rescue"
 
-UPKEEP_AT = 2_000
-"""Objects that lie about singly, as git guesses their number; then they are packed."""
 _INCOMING = "refs/raddle/incoming"
 _FORMAT = f"%H%x00%P%x00%ct%x00%(trailers:key={NODE_TRAILER},valueonly,separator=%x2C)"
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z", re.ASCII)
 _SETTINGS = r"^(remote\..*\.(url|pushurl)|branch\..*\.remote|user\.(name|email)|core\.sshcommand)$"
-_UPKEEP_SECONDS = 600.0
 _TREES_KEPT, _COMMITS_KEPT = 4, 16
 
 
@@ -49,6 +47,7 @@ class StoreRepository:
         self._root = root
         self._noted_branch = own_folder / "branch"
         self._agreed = own_folder / "agreed"
+        self._index = GitIndex(root, own_folder / "index")
         self._branch = ""
         self._settings: dict[str, str] = {}
         self._trees: dict[str, dict[str, str]] = {}
@@ -75,13 +74,13 @@ class StoreRepository:
 
         Somebody who looks at another branch in the store's folder must not make it the memory of everybody.
         """
-        noted = (find_bytes(self._noted_branch) or b"").decode(errors="surrogateescape").strip()
+        noted = noted_branch(self._noted_branch.parent)
         if noted == branch:
             return branch
         if noted and self._at(f"refs/heads/{noted}") is not None:
             raise BrokenFormat(
                 f"{self._root} is on the branch {branch}, and the memory on {noted}",
-                f"git -C {self._root} switch {noted}",
+                f"`raddle store adopt {self._root}` brings it back, and so does: git -C {self._root} switch {noted}",
             )
         make_folder(self._noted_branch.parent)
         write_atomic(self._noted_branch, branch.encode(errors="surrogateescape") + b"\n")
@@ -147,16 +146,16 @@ class StoreRepository:
         )
         force = [] if moves else ["--force"]
         # What is new is packed quickly; git's own maintenance packs it well.
-        arguments = ["-c", "pack.compression=1", "fast-import", "--quiet", "--done", "--depth=0"]
-        arguments += ["--date-format=raw", *force]
-        answer = run_store_git(self._root, arguments, input=stream)
+        settings = ["-c", "pack.compression=1", *packing_of_a_commit(self._root)]
+        options = ["--quiet", "--done", "--depth=0", "--date-format=raw", *force]
+        answer = run_store_git(self._root, [*settings, "fast-import", *options], input=stream)
         if answer.code != 0:
             if moves and self._at(ref) != parent:
                 raise CommittedMeanwhile
             raise git_failed(self._root, "fast-import", answer)
-        if moves:
-            self._tidy_index()
         commit_id = answer.stdout.decode().strip()
+        if moves:
+            self._index.follow(parent, commit_id, changes)
         return self._noted(
             Commit(id=commit_id, at=at * 1_000_000, node_id=writer.node_id, parent=parent or "")
         )
@@ -175,7 +174,9 @@ class StoreRepository:
             if self._at(ref) != expects:
                 raise CommittedMeanwhile
             raise git_failed(self._root, "update-ref", answer)
-        self._tidy_index()
+        before, after = self._trees.get(expects or ""), self._trees.get(to)
+        is_known = before is not None and after is not None
+        self._index.follow(expects, to, changes_between(before or {}, after or {}) if is_known else None)
 
     def base_of(self, one: str, other: str) -> str | None:
         """The newest commit that both rest on."""
@@ -258,13 +259,7 @@ class StoreRepository:
     def maintain(self) -> None:
         """Have git pack what has gathered, where it finds it worth it. Not where the store is a branch of the code's
         repository, which the person's own git looks after, nor where they switched it off."""
-        if not (self._root / ".git").is_dir():
-            return
-        # The last one is that of our own command line.
-        *theirs, _ = run_store_git(self._root, ["config", "--get-all", "gc.auto"]).stdout.split()
-        if theirs[-1:] != [b"0"]:
-            upkeep = ["-c", f"gc.auto={UPKEEP_AT}", "-c", "gc.autoDetach=false", "gc", "--auto", "--quiet"]
-            run_store_git(self._root, upkeep, timeout=_UPKEEP_SECONDS)
+        maintain(self._root)
 
     def forget_settings(self) -> None:
         """Read git's settings anew when they are next asked for: somebody may have set a remote meanwhile."""
@@ -298,18 +293,6 @@ class StoreRepository:
     def _at(self, ref: str) -> str | None:
         answer = run_store_git(self._root, ["rev-parse", "--quiet", "--verify", f"{ref}^{{commit}}"])
         return answer.stdout.decode().strip() or None if answer.code == 0 else None
-
-    def _tidy_index(self) -> None:
-        """Have git's index say what the branch says, so that a person's `git status` tells of what is not committed.
-
-        It is for people only: one that somebody else has locked is left as it is. Names that git itself takes into no
-        index (a hostile clone may have pushed `.GIT`) are left out of it, or nothing of it would be true any more.
-        """
-        if run_store_git(self._root, ["read-tree", "HEAD"]).code != 0:
-            listing = answer_of(self._root, ["ls-tree", "-r", "-z", "--full-tree", "HEAD"])
-            lines = [line for line in listing.split(b"\0") if line and _may_be_in_an_index(line)]
-            run_store_git(self._root, ["read-tree", "--empty"])
-            run_store_git(self._root, ["update-index", "-z", "--index-info"], input=b"\0".join([*lines, b""]))
 
     def _git_settings(self) -> dict[str, str]:
         if not self._settings:
@@ -368,8 +351,9 @@ class StoreRepository:
         return run_store_git(self._root, arguments, timeout=seconds, env=env)
 
 
-def _may_be_in_an_index(line: bytes) -> bool:
-    return is_safe(line.partition(b"\t")[2].decode(errors="surrogateescape"))
+def noted_branch(own_folder: Path) -> str:
+    """The branch that the memory has been on here, which raddle keeps in `own_folder`; empty where it never was."""
+    return (find_bytes(own_folder / "branch") or b"").decode(errors="surrogateescape").strip()
 
 
 def _moved_meanwhile(told: str) -> bool:

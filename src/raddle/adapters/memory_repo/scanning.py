@@ -17,14 +17,16 @@ from raddle.adapters.memory_repo.scan_cache import HashedFolder, Known
 from raddle.model.memory.names import is_dangerous
 
 IdOf = Callable[[bytes], str]
-Read = Callable[[Path], bytes | None]
+Read = Callable[[str], bytes | None]
+_HANDED_ON = 8 * 1024 * 1024
+"""Bytes that are kept of what was read, for who goes on to commit it; the rest is read once more."""
 
 
 def scan_folder(
     root: Path, known: Mapping[str, HashedFolder], *, id_of: IdOf, read: Read, largest: int
-) -> tuple[Scan, Known]:
-    """What the folder `root` holds, and what is known of it now. `read`: all bytes of a file, None where it is none any
-    more. `largest`: bytes of a file that is taken."""
+) -> tuple[Scan, Known, dict[str, bytes]]:
+    """What the folder `root` holds, what is known of it now, and path -> bytes of what was read for that (8 MiB of it).
+    `read`: all bytes of a file, None where it is none any more. `largest`: bytes of a file that is taken."""
     scanner = _Scanner(root, known, id_of, read, largest)
     waiting = [""]
     while waiting:
@@ -32,7 +34,7 @@ def scan_folder(
         if look is not None:
             scanner.take(look)
             waiting += [_join(look.folder, name) for name in look.folders if not is_dangerous(name)]
-    return Scan(files=scanner.files, blocked=scanner.blocked), scanner.seen
+    return Scan(files=scanner.files, blocked=scanner.blocked), scanner.seen, scanner.contents
 
 
 class _Scanner:
@@ -41,12 +43,14 @@ class _Scanner:
     ) -> None:
         self.files: dict[str, str] = {}
         self.blocked: dict[str, str] = {}
+        self.contents: dict[str, bytes] = {}
         self.seen: Known = {}
         self._root = root
         self._known = known
         self._id_of = id_of
         self._read = read
         self._largest = largest
+        self._room = _HANDED_ON
 
     def take(self, look: Look) -> None:
         """What is right in one folder."""
@@ -84,11 +88,13 @@ class _Scanner:
     def _take_one_by_one(self, look: Look, paths: list[str], ids: list[str]) -> None:
         noted = list(ids)
         for at, path in enumerate(paths):
-            content_id = ids[at] or self._hashed(path, look.names[at], look.facts[at])
+            content_id = ids[at]
+            if not content_id:
+                content_id = self._hashed(path, look.names[at], look.facts[at])
+                if content_id and is_settled(look.facts[at][1:3], look.at):
+                    noted[at] = content_id
             if content_id:
                 self.files[path] = content_id
-                if is_settled(look.facts[at][1:3], look.at):
-                    noted[at] = content_id
         self.seen[look.folder] = HashedFolder(look.names, look.facts, noted)
 
     def _hashed(self, path: str, name: str, facts: Facts) -> str:
@@ -103,11 +109,16 @@ class _Scanner:
             )
             return ""
         try:
-            data = self._read(self._root / path)
+            data = self._read(f"{self._root}/{path}")
         except OSError as error:
             self.blocked[path] = storage_error(error, self._root / path, "read").message
             return ""
-        return "" if data is None else self._id_of(data)
+        if data is None:
+            return ""
+        if len(data) <= self._room:
+            self._room -= len(data)
+            self.contents[path] = data
+        return self._id_of(data)
 
 
 def _join(folder: str, name: str) -> str:

@@ -19,17 +19,15 @@ from raddle.actions.memory.memory_search import KINDS, DocumentKind, MemoryAnswe
 from raddle.actions.ports import Finding
 from raddle.adapters.file_systems import is_on_network
 from raddle.adapters.memory_repo.folder_look import (
-    UNSURE,
-    Facts,
     Look,
     Mark,
-    is_settled,
+    files_in,
     look_at,
     mark_of_folder,
     read_in,
 )
 from raddle.adapters.memory_repo.shelf_database import Database
-from raddle.adapters.memory_repo.shelf_writer import ShelfWriter
+from raddle.adapters.memory_repo.shelf_writer import ShelfWriter, line_in
 from raddle.model.clock import Clock, system_clock
 from raddle.model.memory.entry import decode_entry
 from raddle.model.memory.repo_layout import MEMORY_FOLDER, RUNS_FOLDER, is_safe, place_of, run_folder
@@ -44,7 +42,8 @@ LOOK_SECONDS = 2.0
 _LARGEST = 8 * 1024 * 1024
 """Bytes of a file that is read; what is larger is taken in by no commit either."""
 
-_LINES = "SELECT namespace, key, description, tags, updated, size FROM documents WHERE kind = 'memory'"
+# Left to itself, SQLite looks each of ten thousand rows up in the table, and sorts them.
+_LINES = "SELECT line FROM documents INDEXED BY documents_of_memory WHERE kind = 'memory'"
 _CONFLICTS = "SELECT path FROM documents WHERE kind = 'conflict'"
 _ENTRIES = "SELECT data FROM entries"
 
@@ -57,7 +56,6 @@ class _Known(NamedTuple):
 
     mark: Mark
     looked: int
-    print: bytes
 
 
 def _answered(answer: Callable[Concatenate[Shelf, P], R]) -> Callable[Concatenate[Shelf, P], R]:
@@ -120,17 +118,7 @@ class Shelf:
             f"{_LINES} AND {where} ORDER BY namespace, key",
             values,
         )
-        return [
-            MemoryLine(
-                namespace=row[0],
-                key=row[1],
-                description=row[2],
-                tags=tuple(row[3].split("\n")) if row[3] else (),
-                updated=row[4],
-                size=row[5],
-            )
-            for row in rows
-        ]
+        return [line_in(packed) for (packed,) in rows]
 
     @_answered
     def conflicts(self, namespace: str | None = None, prefix: str = "") -> list[str]:
@@ -197,6 +185,16 @@ class Shelf:
         return _read_entries(rows, ())
 
     @_answered
+    def threads_rested_on(self, start: str, *, most: int) -> list[str]:
+        """The ids of threads that begin so and that entries of any run name, in their order."""
+        self._refresh(RUNS_FOLDER)
+        rows = self._database.sql.execute(
+            "SELECT DISTINCT thread_id FROM entries WHERE thread_id >= ? AND thread_id < ? ORDER BY thread_id LIMIT ?",
+            (start, f"{start}\x7f", most),
+        )
+        return [row[0] for row in rows]
+
+    @_answered
     def rebuild(self) -> int:
         """Make all of it anew from the files; how many there are in it."""
         self._database.start_over()
@@ -209,7 +207,7 @@ class Shelf:
         known = self._known(scope)
         stale = self._stale(scope, known)
         looks = self._looks(stale, known)
-        if all(look is not None and _is_as(known.get(folder), look) for folder, look in looks.items()):
+        if all(look is not None and self._is_as(known.get(folder), look) for folder, look in looks.items()):
             if looks:
                 self._note_looked(looks)
             return
@@ -224,11 +222,20 @@ class Shelf:
 
     def _known(self, scope: str) -> dict[str, _Known]:
         rows = self._database.sql.execute(
-            "SELECT path, inode, modified, changed, looked, print FROM folders"
+            "SELECT path, inode, modified, changed, looked FROM folders"
             " WHERE path = ? OR (path >= ? AND path < ?)",
             (scope, *_below(scope)),
         )
-        return {row[0]: _Known((row[1], row[2], row[3]), row[4], row[5]) for row in rows}
+        return {row[0]: _Known((row[1], row[2], row[3]), row[4]) for row in rows}
+
+    def _is_as(self, known: _Known | None, look: Look) -> bool:
+        """Is the folder as it was noted, with all of its files?"""
+        return known is not None and known.mark == look.mark and self._noted(look.folder) == look.packed
+
+    def _noted(self, folder: str) -> bytes:
+        """Its files as they were noted; empty where nothing was."""
+        row = self._database.sql.execute("SELECT files FROM folders WHERE path = ?", (folder,)).fetchone()
+        return bytes(row[0]) if row else b""
 
     def _stale(self, scope: str, known: dict[str, _Known]) -> list[str]:
         """The folders to look at: those that changed or were not looked at for long, and the scope where it is new."""
@@ -283,41 +290,31 @@ class Shelf:
 
     def _forget(self, sql: sqlite3.Connection, writer: ShelfWriter, folder: str) -> None:
         """The folder and all below it is gone."""
-        gone = sql.execute(
-            "SELECT folder, name FROM files WHERE folder = ? OR (folder >= ? AND folder < ?)",
-            (folder, *_below(folder)),
-        ).fetchall()
-        writer.take_out(f"{above}/{name}" for above, name in gone)
         bounds = (folder, *_below(folder))
-        sql.execute("DELETE FROM files WHERE folder = ? OR (folder >= ? AND folder < ?)", bounds)
+        gone = sql.execute(
+            "SELECT path, files FROM folders WHERE path = ? OR (path >= ? AND path < ?)", bounds
+        ).fetchall()
+        for above, files in gone:
+            writer.take_out(f"{above}/{name}" for name in files_in(files))
         sql.execute("DELETE FROM folders WHERE path = ? OR (path >= ? AND path < ?)", bounds)
 
     def _take_folder(self, sql: sqlite3.Connection, writer: ShelfWriter, look: Look) -> None:
-        noted = {
-            row[0]: row[1:]
-            for row in sql.execute(
-                "SELECT name, size, modified, changed, inode FROM files WHERE folder = ?", (look.folder,)
-            )
-        }
+        noted = files_in(self._noted(look.folder))
         seen = look.files()
-        gone = noted.keys() - seen.keys()
         other = [name for name, facts in seen.items() if noted.get(name) != facts]
         writer.take_out(
-            f"{look.folder}/{name}" for name in [*gone, *(name for name in other if name in noted)]
-        )
-        sql.executemany(
-            "DELETE FROM files WHERE folder = ? AND name = ?", [(look.folder, name) for name in gone]
+            f"{look.folder}/{name}"
+            for name in [*(noted.keys() - seen.keys()), *(name for name in other if name in noted)]
         )
         wanted = [name for name in other if seen[name][0] <= _LARGEST]
         for name, data in read_in(self._root, look.folder, wanted):
             if data is not None:  # what went since, or may not be read, is seen when that changes
                 writer.put(f"{look.folder}/{name}", data, seen[name][1] // 1000)
-        rows = [(look.folder, name, *_noted(seen[name], look.at)) for name in other]
-        sql.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)", rows)
-        is_sure = look.is_settled()
+        as_noted = look.as_noted()
+        looked = self._clock() if as_noted is look else 0
         sql.execute(
             "INSERT OR REPLACE INTO folders VALUES (?, ?, ?, ?, ?, ?)",
-            (look.folder, *look.mark, self._clock() if is_sure else 0, look.print if is_sure else b""),
+            (look.folder, *as_noted.mark, looked, as_noted.packed),
         )
 
 
@@ -327,17 +324,6 @@ def _read_entries(found: Iterable[tuple[bytes]], damaged: Iterable[tuple[str, st
     findings = [Finding(path=path, what=why) for path, why in damaged]
     findings.sort(key=lambda finding: place_of(finding.path).entry_id)
     return Entries([decode_entry(row[0]) for row in found], findings)
-
-
-def _is_as(known: _Known | None, look: Look) -> bool:
-    """Is the folder as it was noted, and were all of its files settled then?"""
-    return known is not None and known.mark == look.mark and known.print == look.print
-
-
-def _noted(facts: Facts, at: int) -> Facts:
-    """Facts as they are noted: such as no look equals, where another write would not have shown `at` that moment."""
-    size, modified, changed, inode = facts
-    return facts if is_settled((modified, changed), at) else (size, modified, UNSURE, inode)
 
 
 def _may_hold(folder: str) -> bool:
@@ -351,8 +337,8 @@ def _of_memory(namespace: str | None, prefix: str) -> tuple[str, Sequence[str]]:
     if namespace is None:
         return "namespace <> ''", ()
     if not prefix:
-        return "namespace = ?", (namespace,)
-    return "namespace = ? AND substr(key, 1, length(?)) = ?", (namespace, prefix, prefix)
+        return "namespace <> '' AND namespace = ?", (namespace,)
+    return "namespace <> '' AND namespace = ? AND substr(key, 1, length(?)) = ?", (namespace, prefix, prefix)
 
 
 def _below(folder: str) -> tuple[str, str]:

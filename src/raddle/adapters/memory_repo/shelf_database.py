@@ -17,7 +17,7 @@ from raddle.adapters.files import make_folder
 from raddle.model.errors import StorageError
 from raddle.model.threads.search_text import CUT_VERSION
 
-FORMAT = 1000 * 2 + CUT_VERSION
+FORMAT = 1000 * 3 + CUT_VERSION
 """Of the tables here and of the cut."""
 BUSY_SECONDS = 5.0
 """So long a writer elsewhere is waited for; reading past it costs less than most rebuilds take."""

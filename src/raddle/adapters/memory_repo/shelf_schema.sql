@@ -2,28 +2,19 @@
 -- A change here, or of the cut of words, is a change of the format number in shelf_database.py.
 
 -- A folder as it looked when it was last gone through (nanoseconds), and when that was (microseconds; 0: whatever it
--- looks like, it is gone through once more). `print`: of all its files; empty where one of them may have changed since.
+-- looks like, it is gone through once more). `files`: what each file in it looked like before it was read; `changed`,
+-- there and here, is -1 where it may have changed since. All in one: of ten thousand rows, each look would read each.
 CREATE TABLE folders (
   path TEXT PRIMARY KEY,
   inode INTEGER NOT NULL,
   modified INTEGER NOT NULL,
   changed INTEGER NOT NULL,
   looked INTEGER NOT NULL,
-  print BLOB NOT NULL
+  files BLOB NOT NULL
 ) WITHOUT ROWID;
 
--- What each file in them looked like before it was read; `changed` is -1 where it may have changed since.
-CREATE TABLE files (
-  folder TEXT NOT NULL,
-  name TEXT NOT NULL,
-  size INTEGER NOT NULL,
-  modified INTEGER NOT NULL,
-  changed INTEGER NOT NULL,
-  inode INTEGER NOT NULL,
-  PRIMARY KEY (folder, name)
-) WITHOUT ROWID;
-
--- What a list shows and what narrows a search down. `at`: microseconds. `tags`: one a line.
+-- What a list shows (`line`: msgpack, of memories) and what narrows a search down. `at`: microseconds. `tags`: one a
+-- line.
 CREATE TABLE documents (
   number INTEGER PRIMARY KEY,
   path TEXT NOT NULL UNIQUE,
@@ -35,11 +26,10 @@ CREATE TABLE documents (
   entry_id TEXT NOT NULL,
   at INTEGER,
   tags TEXT NOT NULL,
-  description TEXT NOT NULL,
-  updated TEXT NOT NULL,
-  size INTEGER NOT NULL
+  line BLOB
 );
-CREATE INDEX documents_of_memory ON documents (namespace, key) WHERE namespace <> '';
+-- With what a list shows, so that it is read in one go.
+CREATE INDEX documents_of_memory ON documents (namespace, key, kind, line) WHERE namespace <> '';
 CREATE INDEX documents_found ON documents (kind, namespace, number, at, tags);
 
 -- The texts that are searched (msgpack), for snippets and for what words alone cannot say.

@@ -28,10 +28,12 @@ BORDER = "\ue000"
 """Stands between the texts of a column, so that no phrase reaches over: no text is ever cut to it."""
 
 _pack = msgspec.msgpack.encode
+line_in = msgspec.msgpack.Decoder(MemoryLine).decode
+"""What a list shows of a memory, of its column `line`."""
 _INSERT = """
 INSERT INTO documents
-  (path, kind, namespace, key, run_id, phase, entry_id, at, tags, description, updated, size)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  (path, kind, namespace, key, run_id, phase, entry_id, at, tags, line)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 
@@ -132,9 +134,7 @@ class ShelfWriter:
                 document.entry_id,
                 document.at,
                 "\n".join(tag.replace("\n", " ") for tag in document.tags),
-                line.description if line else "",
-                line.updated if line else "",
-                line.size if line else 0,
+                _pack(line) if line else None,
             ),
         )
         return row.lastrowid or 0

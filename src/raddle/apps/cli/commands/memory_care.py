@@ -42,7 +42,7 @@ _SHOWN = 20
 @with_memory
 def sync(memory: ProjectMemory, *, publish: bool, refill: bool, removals: Removals, json: bool) -> None:
     """Print what was done."""
-    from raddle.wiring.memory_syncing import sync_memory  # noqa: PLC0415
+    from raddle.wiring.memory_syncing import sync_memory, tidy_after  # noqa: PLC0415
 
     with diagnostics.waiting("the memory's remote"):
         report = sync_memory(memory, may_publish=publish, may_refill=refill, removals=removals)
@@ -56,6 +56,7 @@ def sync(memory: ProjectMemory, *, publish: bool, refill: bool, removals: Remova
             report = sync_memory(memory, may_refill=True)
     output.answer(json, _plain(report), _told(report))
     _explain(report)
+    tidy_after(memory, report)
     if report.state in ("not_agreed", "emptied", "pending"):
         click.get_current_context().exit(_UNSETTLED)
     if report.state == "offline":

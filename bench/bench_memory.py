@@ -36,6 +36,7 @@ _PROMISED = {
     "memory search": 50,
     "list entries": 100,
     "memory write + commit": 25,
+    "context_bootstrap": 300,
 }
 _BYTES = {
     "commits": ".git, bytes an entry, a commit each",
@@ -258,7 +259,7 @@ def main(arguments: list[str]) -> int:
             side.small_run = make(side, peer, side.small, 100, 100)
         before = load_line()
         for _ in range(options.rounds):
-            for piece in ("read", "append", "write", "sync"):
+            for piece in ("read", "append", "write", "tools", "sync"):
                 for side in sides:
                     side.note(piece)
         for side in sides:

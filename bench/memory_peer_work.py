@@ -27,6 +27,7 @@ def main() -> None:
         "read": lambda: read(store, run_id),
         "append": lambda: append(store, run_id),
         "write": lambda: write(store),
+        "tools": lambda: tools(store),
         "sync": lambda: sync(store, Path(place), run_id),
         "commits": lambda: commits(store, Path(place), run_id, 1),
         "commits of ten": lambda: commits(store, Path(place), run_id, 10),
@@ -73,6 +74,19 @@ def write(store: Any) -> dict[str, float]:
             5,
         )
     }
+
+
+def tools(store: Any) -> dict[str, float]:
+    """What an agent asks first, without a protocol; and how long the answers are, in KB."""
+    from redthread.mcp.tools import context_bootstrap, memory_list
+
+    told: list[Any] = []
+    figures = {
+        "context_bootstrap": timed(lambda: told.append(context_bootstrap(store))),
+        "memory_list": timed(lambda: told.append(memory_list(store))),
+    }
+    sizes = [len(json.dumps(one, default=str)) / 1000 for one in told]
+    return {**figures, "context_bootstrap, KB": sizes[0], "memory_list, KB": sizes[1]}
 
 
 def sync(store: Any, place: Path, run_id: str) -> dict[str, float]:

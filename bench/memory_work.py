@@ -11,12 +11,18 @@ import sys
 import time
 from collections.abc import Callable
 
+import msgspec
+
 from raddle.actions.memory.committing import commit_changes, commit_paths
 from raddle.actions.memory.entries import EntryLog, NewEntry
 from raddle.actions.memory.memories import set_memory
 from raddle.actions.memory.memory_search import DocumentKind
 from raddle.actions.memory.runs import start_run
 from raddle.adapters.memory_repo import shelf_search  # noqa: F401  its import is not what is measured
+from raddle.apps.mcp_server.memory_tools import MemoryList, memory_list
+from raddle.apps.mcp_server.run_tools import ContextBootstrap, context_bootstrap
+from raddle.apps.mcp_server.session import Session
+from raddle.apps.mcp_server.tools import Call
 from raddle.config import load_config
 from raddle.wiring import open_stores
 from raddle.wiring.memory import ProjectMemory, open_memory
@@ -82,6 +88,23 @@ def write(memory: ProjectMemory) -> dict[str, float]:
     return {"memory write + commit": timed(one, 5)}
 
 
+def tools(memory: ProjectMemory) -> dict[str, float]:
+    """What an agent asks first, without a protocol; and how long the answers are, in KB."""
+    session = Session(msgspec.structs.replace(memory.stores.config, store=str(memory.root), is_offline=True))
+    call = Call(progress=lambda done, of, what: None, is_over=lambda: False)
+    told: list[dict[str, object]] = []
+
+    def bootstrap() -> None:
+        told.append(context_bootstrap(session, ContextBootstrap(), call))
+
+    def listed() -> None:
+        told.append(memory_list(session, MemoryList(), call))
+
+    figures = {"context_bootstrap": timed(bootstrap), "memory_list": timed(listed)}
+    sizes = [len(msgspec.json.encode(one)) / 1000 for one in told]
+    return {**figures, "context_bootstrap, KB": sizes[0], "memory_list, KB": sizes[1]}
+
+
 def sync(memory: ProjectMemory, run_id: str) -> dict[str, float]:
     """Syncs with so many new entries."""
     sync_memory(memory, may_publish=True)
@@ -127,6 +150,7 @@ def main(arguments: list[str]) -> None:
             "append": lambda: append(memory, run_id),
             "write": lambda: write(memory),
             "sync": lambda: sync(memory, run_id),
+            "tools": lambda: tools(memory),
             "commits": lambda: commits(memory, run_id, 1),
             "commits of ten": lambda: commits(memory, run_id, 10),
         }

@@ -9,7 +9,7 @@ import pytest
 
 from raddle.actions.importing.rules import Rules
 from raddle.actions.importing.run_plan import SessionPlan, SourceFile, Task
-from raddle.wiring import import_worker
+from raddle.adapters.local_store import search_ready
 from raddle.wiring.import_worker import Rows, Setup, convert_session, decode_answer, encode_task
 
 
@@ -17,7 +17,7 @@ def test_words_come_in_small_pieces_even_of_what_is_read_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a printed document is: what the parent is sent, it holds."""
-    monkeypatch.setattr(import_worker, "ROWS_BYTES", 1_000)
+    monkeypatch.setattr(search_ready, "MOST_CHARACTERS", 1_000)
     messages = [
         {"id": f"m{number}", "timestamp": "2026-06-03T08:00:00Z", "type": "user", "content": "word " * 50}
         for number in range(40)
@@ -39,6 +39,6 @@ def test_words_come_in_small_pieces_even_of_what_is_read_at_once(
     plan = SessionPlan(agent="gemini-cli", session="s", files=(file,), is_new=True, size=size)
     sent: list[bytes] = []
     convert_session(setup, encode_task(Task(plan=plan)), sent.append)
-    rows = [answer.rows for answer in map(decode_answer, sent) if isinstance(answer, Rows)]
+    rows = [answer.ready.words for answer in map(decode_answer, sent) if isinstance(answer, Rows)]
     assert sum(map(len, rows)) == 40
-    assert max(map(len, rows)) == 5
+    assert max(map(len, rows)) == 4

@@ -98,7 +98,7 @@ class TestOnce:
     def test_words_come_to_the_index_in_any_number_of_pieces(
         self, machine: Machine, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("raddle.wiring.import_worker.ROWS_BYTES", 50)
+        monkeypatch.setattr("raddle.adapters.local_store.search_ready.MOST_CHARACTERS", 50)
         machine.keep(a_session_with_everything())
         machine.bring_in()
         with machine.stores() as stores:

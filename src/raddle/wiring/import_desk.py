@@ -140,7 +140,7 @@ class ImportDesk:
             if isinstance(told, Failed):
                 raise StorageError(told.message, told.hint)
             if isinstance(told, Rows):
-                self._bulk.add(told.session, told.rows)
+                self._bulk.write(told.session, told.ready)
             else:
                 yield self._done(told, self._bulk)
 

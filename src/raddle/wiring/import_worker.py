@@ -26,20 +26,18 @@ from raddle.adapters.agent_homes.discovery import name_of
 from raddle.adapters.agent_homes.source_bytes import first_lines
 from raddle.adapters.blobs.directory import BlobDirectory, BlobWriter
 from raddle.adapters.git import read_remote
+from raddle.adapters.local_store.search_ready import ReadyRows, RowGatherer
 from raddle.adapters.local_store.thread_spool import ThreadSpool
 from raddle.adapters.path_names import normalised
 from raddle.model.errors import RaddleError
 from raddle.model.threads.carried import copied_from
 from raddle.model.threads.delta import Delta
 from raddle.model.threads.edits import imported_registers
-from raddle.model.threads.search_fields import IndexRow, index_row
+from raddle.model.threads.search_fields import index_row
 from raddle.model.threads.search_text import Cutter
 from raddle.model.threads.summary import ThreadSummary
 from raddle.model.threads.thread import Thread
 from raddle.wiring.resumed_copies import says_something
-
-ROWS_BYTES = 2 << 20
-"""About this much text goes to the parent at once."""
 
 
 class Setup(Struct, frozen=True, kw_only=True):
@@ -55,10 +53,10 @@ class Setup(Struct, frozen=True, kw_only=True):
 
 
 class Rows(Struct, frozen=True, kw_only=True, tag="rows"):
-    """Words of some messages of the session's thread, for the index. `session`: the key of its plan."""
+    """Some messages of the session's thread, ready for the index. `session`: the key of its plan."""
 
     session: str
-    rows: list[IndexRow]
+    ready: ReadyRows
 
 
 class Done(Struct, frozen=True, kw_only=True, tag="done"):
@@ -131,8 +129,7 @@ class _NewThreadSink(BlobSink):
         self._cutter = cutter
         self._spool = spool
         self._send = send
-        self._rows: list[IndexRow] = []
-        self._size = 0
+        self._gatherer = RowGatherer()
         self._newest = (0, "")
         self.copied_from = ""
         """The thread in which the newest turn was said."""
@@ -141,19 +138,19 @@ class _NewThreadSink(BlobSink):
         """Messages and blobs, as they are finished."""
         self.keep_blobs(taken)
         for message in self._spool.add(taken.messages, anew=anew):
-            if says_something(message) and (message.order, message.id) >= self._newest:
-                self._newest, self.copied_from = (message.order, message.id), copied_from(message)
             row = index_row(message, self._cutter)
-            self._rows.append(row)
-            self._size += sum(map(len, row.text.texts))
-            if self._size > ROWS_BYTES:  # here: a reader may give much at once, which the parent would hold
+            place = (row.text.order, message.id)
+            if place >= self._newest and says_something(message):
+                self._newest, self.copied_from = place, copied_from(message)
+            self._gatherer.add(row)
+            if self._gatherer.is_full:  # here: a reader may give much at once, which the parent would hold
                 self.send_rows()
 
     def send_rows(self) -> None:
         """Send what has gathered."""
-        if self._rows:
-            self._send(encode_answer(Rows(session=self._session, rows=self._rows)))
-            self._rows, self._size = [], 0
+        ready = self._gatherer.take()
+        if ready is not None:
+            self._send(encode_answer(Rows(session=self._session, ready=ready)))
 
 
 class Remotes:

@@ -25,7 +25,7 @@ def fitting(
     include_private: bool = True,
     within: Reach | None = None,
 ) -> list[ThreadSummary]:
-    """The first `limit` threads that fit (None: all), in the order of a list. `within`: only those that belong there."""
+    """The first `limit` threads that fit (None: all), in the order of a list. `within`: only of those there."""
     listed = functools.partial(
         stores.index.list, include_archived=with_archived, include_private=include_private, within=within
     )

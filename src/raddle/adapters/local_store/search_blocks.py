@@ -39,9 +39,13 @@ _decode_one = msgspec.msgpack.Decoder(MessageText | None).decode
 
 def compressed(block: Block) -> tuple[int, bytes]:
     """(size before compression, bytes) of a block."""
+    return packed(_encode(block))
+
+
+def packed(raw: bytes) -> tuple[int, bytes]:
+    """The same of one that is encoded already, as a list of what `encode_text` gives."""
     import zstandard  # a search that shows no hit never needs it  # noqa: PLC0415
 
-    raw = _encode(block)
     return len(raw), zstandard.ZstdCompressor(level=_LEVEL).compress(raw)
 
 

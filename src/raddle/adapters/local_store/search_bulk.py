@@ -12,15 +12,16 @@ from collections.abc import Collection, Iterable
 from raddle.adapters.local_store.search_blocks import GONE, SLOT_BITS, load_slots, texts_of
 from raddle.adapters.local_store.search_book import Book
 from raddle.adapters.local_store.search_database import Database
+from raddle.adapters.local_store.search_ready import ReadyRows, ready_rows_of
 from raddle.adapters.local_store.search_sweep import FileFacts, Sweep
 from raddle.adapters.local_store.search_writer import (
-    RowWriter,
     SlotNumbers,
     ThreadChange,
     add_thread,
     find_thread,
     remove_thread,
     save_summary,
+    write_ready,
 )
 from raddle.model.threads.search_fields import IndexRow, cut_row
 from raddle.model.threads.search_text import Cutter
@@ -46,7 +47,8 @@ class Bulk:
         self._sql = database.sql
         self._book = book
         self._sweep = sweep
-        self._writers: dict[str, tuple[int, RowWriter]] = {}
+        self._threads: dict[str, int] = {}
+        """The session -> the number of its thread, which nobody sees yet."""
         self._terms: set[bytes] = set()
         self._sample: list[int] = []
         self._rows = 0
@@ -72,26 +74,30 @@ class Bulk:
 
         `removed`: ids of those that do not show.
         """
-        opened = self._writers.get(session)
-        if opened is None:
-            thread = add_thread(self._sql)
-            opened = self._writers[session] = (
-                thread,
-                RowWriter(self._sql, thread, self._numbers, is_bulk=True),
-            )
-        for row in rows:
-            opened[1].add(row, is_removed=row.text.id in removed)
-            self._rows += 1
-            self._terms.update(row.terms.encode().split(b"\n") if row.terms else ())
+        for ready in ready_rows_of(rows, removed):
+            self.write(session, ready)
+
+    def write(self, session: str, ready: ReadyRows) -> None:
+        """The same for messages that somebody else made ready.
+
+        Each has a slot of its own, and is written at once: FTS5 writes out all it holds in memory when row
+        numbers go back, so that of sessions by turns it would make one segment after the other.
+        """
+        thread = self._threads.get(session)
+        if thread is None:
+            thread = self._threads[session] = add_thread(self._sql)
+        write_ready(self._sql, thread, ready, self._numbers.take())
+        self._rows += len(ready.words)
+        self._terms.update(ready.terms.encode().split(b"\n"))
         if len(self._terms) > _MOST_TERMS:  # one session may have any number
             self._tell_book()
 
     def finish(self, session: str, summary: ThreadSummary) -> None:
         """All rows of the session are in, and this is its thread: it takes the place of what the index had of it."""
-        opened = self._writers.pop(session, None)
-        thread = add_thread(self._sql) if opened is None else opened[0]
-        if opened is not None:
-            opened[1].flush()
+        thread = self._threads.pop(session, None)
+        if thread is None:
+            thread = add_thread(self._sql)
+        else:
             _drop_earlier_forms(self._sql, thread)
         before = find_thread(self._sql, summary.id)
         if before is not None:
@@ -104,10 +110,9 @@ class Bulk:
 
     def forget(self, session: str) -> None:
         """This session becomes no thread after all."""
-        opened = self._writers.pop(session, None)
-        if opened is not None:
-            opened[1].flush()
-            remove_thread(self._sql, opened[0])
+        thread = self._threads.pop(session, None)
+        if thread is not None:
+            remove_thread(self._sql, thread)
 
     def note_files(self, thread_id: str, stamp: FileFacts) -> None:
         """What was put in is what the thread's files said when they looked so (`SearchIndex.file_stamp`)."""
@@ -121,7 +126,7 @@ class Bulk:
 
     def end(self) -> None:
         """Let go of the index; sessions that were neither finished nor forgotten are forgotten."""
-        for session in list(self._writers):
+        for session in list(self._threads):
             self.forget(session)
         self._settle_book()
         if self._is_mostly_new() and _segments(self._sql) > _FEW_SEGMENTS:
@@ -149,8 +154,6 @@ class Bulk:
             self._database.map_pages(is_mapped=True)
 
     def _commit(self) -> None:
-        for _, writer in self._writers.values():
-            writer.flush()
         self._tell_book()
         _tune(self._sql, **_USUAL)
         self._sql.execute("COMMIT")

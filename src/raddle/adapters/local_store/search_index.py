@@ -10,7 +10,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from raddle.adapters.file_systems import is_on_network
 from raddle.adapters.local_store.search_book import Book
@@ -28,6 +28,7 @@ from raddle.adapters.local_store.search_writer import (
 from raddle.model.clock import Clock, system_clock
 from raddle.model.ids import parse_thread_id, parse_thread_id_prefix
 from raddle.model.threads.query import FlagFilter, Fragment, Query, is_of_thread, parse
+from raddle.model.threads.reach import Reach
 from raddle.model.threads.search_answer import Scope, SearchAnswer
 from raddle.model.threads.search_fields import MessageText
 from raddle.model.threads.summary import ThreadSummary
@@ -198,10 +199,12 @@ class SearchIndex:
         cursor: str = "",
         now: int | None = None,
         include_private: bool = True,
+        within: Reach | None = None,
         as_you_type: bool = False,
     ) -> SearchAnswer:
         """The next `limit` threads with a hit, best first. `cursor`: of the page before, for the same query.
-        `as_you_type`: the last word of a query given as text is still being typed.
+        `as_you_type`: the last word of a query given as text is still being typed. `within`: only threads that
+        belong there.
 
         `now`: microseconds since 1970, for recency and for times like `7d`; a cursor brings that of its first
         page. InvalidInput for a cursor that is none, or of another query.
@@ -224,7 +227,7 @@ class SearchIndex:
             pending = self.refresh()
             self._settle_book(asked)
             with self._database.reading() as sql:
-                lookup = self._lookup(asked, include_private=include_private)
+                lookup = self._lookup(asked, include_private=include_private, within=within)
                 ranking = Ranking(lookup, moment)
                 places, has_more = ranking.page(None if after is None else after.key, max(limit, 0))
                 hits = tuple(hits_of(sql, lookup, ranking, places))
@@ -299,7 +302,7 @@ class SearchIndex:
     def _moment(self, now: int | None) -> int:
         return self._clock() if now is None else now
 
-    def _lookup(self, query: Query, *, include_private: bool = True, asks_messages: bool = True) -> Lookup:
+    def _lookup(self, query: Query, **allowed: Any) -> Lookup:
         from raddle.adapters.local_store.search_lookup import Lookup  # noqa: PLC0415
         from raddle.adapters.local_store.search_map import ThreadMap  # noqa: PLC0415
 
@@ -308,9 +311,7 @@ class SearchIndex:
         version = (sql.execute("PRAGMA data_version").fetchone()[0], writes)
         if self._map is None or version != self._map_version:
             self._map, self._map_version = ThreadMap(sql), version
-        return Lookup(
-            sql, self._map, self._book, query, include_private=include_private, asks_messages=asks_messages
-        )
+        return Lookup(sql, self._map, self._book, query, **allowed)
 
     def _settle_book(self, query: Query) -> None:
         """A query for fragments needs the whole vocabulary; while an import goes on, what there is has to do."""
@@ -343,11 +344,11 @@ class SearchIndex:
             told = "1 text is searched in its" if partial == 1 else f"{partial:,} texts are searched in their"
             yield f"{told} first and last part only, being longer than 1 MiB"
 
-    def _listed(self, query: Query, *, include_archived: bool, include_private: bool) -> Sequence[int]:
+    def _listed(self, query: Query, *, include_archived: bool, **allowed: Any) -> Sequence[int]:
         asks_archived = any(isinstance(one, FlagFilter) and one.flag == "archived" for one in query.filters)
         # A thread whose every turn was taken back has no message to find, and is in the list all the same.
         asks_messages = bool(query.terms) or not all(map(is_of_thread, query.filters))
-        lookup = self._lookup(query, include_private=include_private, asks_messages=asks_messages)
+        lookup = self._lookup(query, asks_messages=asks_messages, **allowed)
         hidden = 0 if include_archived or asks_archived else ARCHIVED
         chosen = lookup.found if asks_messages else lookup.allowed
         found = lookup.map if chosen is None else lookup.map.newest_first(chosen)
@@ -363,6 +364,7 @@ class SearchIndex:
         offset: int = 0,
         include_archived: bool = False,
         include_private: bool = True,
+        within: Reach | None = None,
         now: int | None = None,
     ) -> list[ThreadSummary]:
         """Threads, pinned ones first, then by their last activity; with a query, those it finds, in the same order.
@@ -375,9 +377,12 @@ class SearchIndex:
             if asked is not None:
                 self._settle_book(asked)
             with self._database.reading() as sql:
-                if asked is not None and not asked.is_empty:
+                if within is not None or (asked is not None and not asked.is_empty):
                     found = self._listed(
-                        asked, include_archived=include_archived, include_private=include_private
+                        asked or Query(text=""),
+                        include_archived=include_archived,
+                        include_private=include_private,
+                        within=within,
                     )
                     chosen = found[offset : None if limit is None else offset + limit]
                     return [load_summary(sql, number) for number in chosen]

@@ -25,6 +25,7 @@ from raddle.model.threads.query import (
     TimeFilter,
     is_of_thread,
 )
+from raddle.model.threads.reach import Reach
 
 SCORED = 1_000
 """So many hits, of the newest threads, are ranked."""
@@ -59,6 +60,7 @@ class Lookup:
         query: Query,
         *,
         include_private: bool = True,
+        within: Reach | None = None,
         asks_messages: bool = True,
     ) -> None:
         self.query = query
@@ -67,7 +69,7 @@ class Lookup:
         self._bounds = _bounds_of(query)
         self.rows = Rows(sql, threads, self._bounds)
         self.is_complete = True
-        self.allowed = self._allowed(include_private=include_private)
+        self.allowed = self._allowed(include_private=include_private, within=within)
         """Threads that the filters on threads leave; None: all."""
         self.found: dict[int, Clause] = {}
         self._listed: dict[int, Sequence[int]] = {}
@@ -221,9 +223,9 @@ class Lookup:
                 by_thread.setdefault(thread, []).extend(some)
         return by_thread
 
-    def _allowed(self, *, include_private: bool) -> frozenset[int] | None:
+    def _allowed(self, *, include_private: bool, within: Reach | None) -> frozenset[int] | None:
         """The threads that the filters on threads, and the asker's rights, leave; None: all."""
-        allowed: frozenset[int] | None = None
+        allowed = None if within is None else self._compiler.threads_within(within)
         filters = [one for one in self.query.filters if is_of_thread(one)]
         if not include_private:
             filters.append(FlagFilter(text="", flag="private", is_negative=True))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterable, Sequence
+from typing import cast
 
 import msgspec
 
@@ -28,6 +29,7 @@ from raddle.adapters.local_store.search_blocks import (
     mark_of,
     save_block,
 )
+from raddle.adapters.local_store.search_ready import ReadyRows
 from raddle.adapters.local_store.search_tokens import header_columns, said_words, word_columns
 from raddle.model.clock import parse_time
 from raddle.model.threads.search_fields import IndexRow, MessageText, cut_row, fingerprint, header_of, time_of
@@ -65,9 +67,7 @@ class SlotNumbers:
 class RowWriter:
     """Appends messages to one thread, in memory that does not grow with it. `flush` before anybody reads.
 
-    `slot`: the last one of the thread, to go on in. `is_bulk`: many threads are written in one transaction, by
-    turns. FTS5 writes out all it holds in memory when row numbers go back, so a slot that is no longer the last
-    of all is not gone on with then.
+    `slot`: the last one of the thread, to go on in.
     """
 
     def __init__(
@@ -76,14 +76,11 @@ class RowWriter:
         thread: int,
         numbers: SlotNumbers,
         slot: Slot | None = None,
-        *,
-        is_bulk: bool = False,
     ) -> None:
         self._sql = sql
         self._thread = thread
         self._numbers = numbers
         self._slot = slot
-        self._is_bulk = is_bulk
         self._is_changed = False
         self._block_first = 0
         self._block: Block = []
@@ -96,7 +93,7 @@ class RowWriter:
     def add(self, row: IndexRow, *, is_removed: bool = False) -> None:
         """Append one message."""
         slot = self._slot
-        if slot is None or len(slot) >= SLOT_ROWS or (self._is_bulk and slot.slot != self._numbers.last):
+        if slot is None or len(slot) >= SLOT_ROWS:
             self.flush()
             slot = self._slot = Slot(self._numbers.take())
         self._is_changed = True
@@ -143,6 +140,20 @@ class RowWriter:
         ).fetchone()
         if not is_full(last + 1 - first, size):
             self._block_first, self._block, self._block_size = first, decompressed(data), size
+
+
+def write_ready(sql: sqlite3.Connection, thread: int, ready: ReadyRows, number: int) -> None:
+    """Put messages that were made ready into the slot `number`, which nobody had yet, of a thread."""
+    first = number << SLOT_BITS
+    for row in ready.words:
+        row[0] = first + cast("int", row[0])
+    sql.executemany(_INSERT, ready.words)
+    sql.executemany(_INSERT_SAID, [(first + place, words) for place, words in ready.said])
+    sql.executemany(
+        "INSERT INTO blocks VALUES (?, ?, ?)",
+        [(first + place, size, data) for place, size, data in ready.blocks],
+    )
+    save_slot(sql, thread, ready.slot(number))
 
 
 def _insert_words(sql: sqlite3.Connection, number: int, row: IndexRow) -> None:

@@ -16,11 +16,10 @@ from typing import Any
 import pytest
 
 from tests.fakes.model_server import Asked, Model
-from tests.seal import REAL_HOMES
+from tests.npm_programs import npm_programs
 
 PINNED = ("@openai/codex@0.171.0", "@google/gemini-cli@0.61.0", "opencode-ai@1.18.33")
 NAMES = ("codex", "gemini", "opencode")
-_INSTALL_SECONDS = 240
 _PATIENCE_SECONDS = 180
 _QUIET = {
     "OPENCODE_DISABLE_AUTOUPDATE": "1",
@@ -33,45 +32,9 @@ _QUIET = {
 
 def installed(pytestconfig: pytest.Config) -> Path:
     """The folder in which the programs are; the test is skipped where they cannot be had."""
-    if shutil.which("npm") is None or shutil.which("node") is None:
-        pytest.skip("the agents' own programs come from npm, which is not on the PATH")
-    named = os.environ.get("PYTEST_AGENT_PROGRAMS")
-    assert pytestconfig.cache is not None
-    folder = Path(named) if named else Path(pytestconfig.cache.mkdir("agent-programs"))
-    folder.mkdir(parents=True, exist_ok=True)
-    found = folder / "node_modules" / ".bin"
-    if not all(_is_there(folder, one) for one in PINNED):
-        _install(folder)
-    return found
-
-
-def _install(folder: Path) -> None:
-    by_hand = f"npm install --prefix FOLDER {' '.join(PINNED)}, then PYTEST_AGENT_PROGRAMS=FOLDER"
-    patience = ("--fetch-retries=1", "--fetch-timeout=20000")
-    try:
-        done = subprocess.run(
-            ["npm", "install", "--prefix", str(folder), "--no-audit", "--no-fund", *patience, *PINNED],
-            env={**os.environ, "HOME": REAL_HOMES[0]},  # how npm reaches a registry is said there
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_INSTALL_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        pytest.skip(f"npm did not install the agents' programs in {_INSTALL_SECONDS} s; by hand: {by_hand}")
-    if done.returncode:
-        why = [line for line in done.stderr.splitlines() if line.strip()]
-        pytest.skip(f"npm cannot install the agents' programs ({why[:1]}); by hand: {by_hand}")
-
-
-def _is_there(folder: Path, pinned: str) -> bool:
-    name, _, version = pinned.rpartition("@")
-    try:
-        package = json.loads((folder / "node_modules" / name / "package.json").read_text())
-    except (OSError, ValueError):
-        return False
-    return bool(package.get("version") == version)
+    return npm_programs(
+        pytestconfig, PINNED, variable="PYTEST_AGENT_PROGRAMS", what="the agents' own programs"
+    )
 
 
 class AgentProgram:
@@ -102,6 +65,10 @@ class AgentProgram:
         self._run(workspace, *words)
         asked = [texts_of(one) for one in self._model.requests()[before:]]
         return next(texts for texts in asked if prompt in " ".join(texts[-1:]))
+
+    def asked(self) -> list[Asked]:
+        """What its model was asked so far."""
+        return self._model.requests()
 
     def _run(self, workspace: Path, *words: str) -> None:
         ran = subprocess.run(

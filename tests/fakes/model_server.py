@@ -5,7 +5,8 @@ Gemini's `generateContent` and `streamGenerateContent` (Gemini CLI). It runs as 
 has no network: `python -m tests.fakes.model_server FILE` prints its address, adds each request to FILE as one line of
 JSON, and ends when its stdin does.
 
-It answers `Answer N.`, unless the newest words of a person ask for a tool: `[call NAME argument=value; other=value]`.
+It answers `Answer N.`, unless the newest words of a person ask for tools: `[call NAME argument=value; other:=JSON]`,
+which it calls one after another.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
 
-_CALL = re.compile(r"\[call (\w+) ([^\]]*)\]")
+_CALL = re.compile(r"\[call ([\w.-]+) ?([^\]]*)\]")
 _ROOT = Path(__file__).resolve().parent.parent.parent
 
 
@@ -95,23 +96,27 @@ class _Door(BaseHTTPRequestHandler):
         with self.lock, self.log.open("a") as file:
             file.write(json.dumps([path, body]) + "\n")
         if path.endswith("/responses"):
-            self._stream(_of_responses(self._reply(_last_of_responses(body))))
+            self._stream(_of_responses(self._reply(*_asked_of_responses(body))))
         elif path.endswith("/chat/completions"):
-            self._stream(_of_chat(self._reply(_last_of_chat(body))))
+            self._stream(_of_chat(self._reply(*_asked_of_chat(body))))
         elif path.endswith(":streamGenerateContent"):
-            self._stream(_of_gemini(self._reply(_last_of_gemini(body))))
+            self._stream(_of_gemini(self._reply(*_asked_of_gemini(body))))
         elif path.endswith(":generateContent"):
-            (answer,) = _of_gemini(self._reply(_last_of_gemini(body)))
+            (answer,) = _of_gemini(self._reply(*_asked_of_gemini(body)))
             self._send(json.dumps(answer).encode(), "application/json")
         else:
             self._send(b'{"totalTokens": 1}', "application/json")
 
-    def _reply(self, asked: str) -> _Reply:
+    def _reply(self, asked: str, results: int) -> _Reply:
+        """What is due after so many results of the calls that were asked for."""
         number = next(self.counter)
-        found = _CALL.search(asked)
-        if found is None:
+        if asked.startswith('"'):
+            asked = asked.replace('\\"', '"')  # OpenCode quotes words with spaces in them
+        due = list(_CALL.finditer(asked))[results : results + 1]
+        if not due:
             return _Reply(f"Answer {number}.")
-        arguments = dict(one.split("=", 1) for one in found[2].split("; ") if one)
+        (found,) = due
+        arguments = dict(_argument(one) for one in found[2].split("; ") if one)
         return _Reply("", (f"call_{number}", found[1], arguments))
 
     def _stream(self, events: list[dict[str, Any]]) -> None:
@@ -128,6 +133,12 @@ class _Door(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
 
+def _argument(said: str) -> tuple[str, Any]:
+    """`name=text`, or `name:=JSON`."""
+    name, _, value = said.partition("=")
+    return (name[:-1], json.loads(value)) if name.endswith(":") else (name, value)
+
+
 def _texts(content: Any) -> str:
     """The words of a content, whatever shape it has."""
     if isinstance(content, str):
@@ -135,30 +146,44 @@ def _texts(content: Any) -> str:
     return " ".join(part.get("text") or "" for part in content or () if isinstance(part, dict))
 
 
-def _last_of_responses(body: Any) -> str:
-    last = body["input"][-1] if body.get("input") else {}
-    return _texts(last.get("content")) if last.get("role") == "user" else ""
+def _asked_of_responses(body: Any) -> tuple[str, int]:
+    """The newest words of a person, and how many results of tools came after them."""
+    turns = body.get("input") or []
+    at = max((at for at, turn in enumerate(turns) if turn.get("role") == "user"), default=len(turns))
+    words = _texts(turns[at].get("content")) if at < len(turns) else ""
+    return words, sum(turn.get("type") == "function_call_output" for turn in turns[at:])
 
 
-def _last_of_chat(body: Any) -> str:
-    last = body["messages"][-1]
-    return _texts(last.get("content")) if last["role"] == "user" and body.get("tools") else ""
+def _asked_of_chat(body: Any) -> tuple[str, int]:
+    turns = body["messages"] if body.get("tools") else []
+    at = max((at for at, turn in enumerate(turns) if turn["role"] == "user"), default=len(turns))
+    words = _texts(turns[at].get("content")) if at < len(turns) else ""
+    return words, sum(turn["role"] == "tool" for turn in turns[at:])
 
 
-def _last_of_gemini(body: Any) -> str:
-    last = body["contents"][-1]
-    return _texts(last.get("parts")) if last.get("role") == "user" and body.get("tools") else ""
+def _asked_of_gemini(body: Any) -> tuple[str, int]:
+    turns = body["contents"] if body.get("tools") else []
+    said = [
+        at
+        for at, turn in enumerate(turns)
+        if turn.get("role") == "user" and _texts(turn.get("parts")).strip()
+    ]
+    at = max(said, default=len(turns))
+    words = _texts(turns[at].get("parts")) if at < len(turns) else ""
+    return words, sum("functionResponse" in part for turn in turns[at:] for part in turn.get("parts") or ())
 
 
 def _of_responses(reply: _Reply) -> list[dict[str, Any]]:
     """Events of the Responses API."""
     if reply.call is not None:
         call_id, name, arguments = reply.call
+        namespace, _, last = name.rpartition(".")
         item: dict[str, Any] = {
             "type": "function_call",
             "id": f"fc_{call_id}",
             "call_id": call_id,
-            "name": name,
+            **({"namespace": namespace} if namespace else {}),
+            "name": last,
             "arguments": json.dumps(arguments),
         }
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import pickle
+import socket
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -263,3 +264,25 @@ def test_a_server_that_was_not_asked_to_answers_no_agent(new_database: NewDataba
         ada = a_person(connection, "ada")
         house = House(served, connection, ada, ada)
         assert post(house, house.token(ada)).status_code == 404
+
+
+def test_spaces_around_the_name_of_a_tool_in_a_header_are_no_part_of_it(house: House) -> None:
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    params = {"name": "thread_list", "arguments": {}, "_meta": meta}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
+    head = (
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
+        f"Authorization: Bearer {house.token(house.ada)}\r\nContent-Length: {len(body)}\r\n"
+        "Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\n"
+        "Mcp-Method: tools/call\r\nMcp-Name: \t thread_list \t\r\n\r\n"
+    )
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(20)
+        connection.connect(str(house.served.socket_path))
+        connection.sendall(head.encode() + body)
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert answer.startswith(b"HTTP/1.1 200 "), answer
+    assert b'"looked_in"' in answer

@@ -10,11 +10,12 @@ import pytest
 
 from raddle.apps.mcp_server.memory_tools import MemoryImport, memory_import
 from raddle.apps.mcp_server.paging import CHARACTERS_A_TOKEN
+from raddle.apps.mcp_server.resources import read_resource
 from raddle.apps.mcp_server.session import Session
 from raddle.apps.mcp_server.tools import Call
 from raddle.model.errors import ConflictError, InvalidInput, NotFound, RaddleError, UserError
 from raddle.model.threads.recalled import RECALLED_KEY, is_recalled
-from tests.mcp_sessions import call, session_in
+from tests.mcp_sessions import QUIET, call, session_in
 from tests.memory_clones import git
 from tests.memory_hosts import make_code
 
@@ -293,3 +294,23 @@ def test_an_import_says_how_far_it_is_and_writes_nothing_once_it_is_given_up(
     whole = Call(progress=lambda done, of, what: heard.append(done), is_over=lambda: False)
     memory_import(agent, MemoryImport(source="notes"), whole)
     assert (heard, call(agent, "memory_list")["total"]) == ([200, 200, 400], 450)
+
+
+def test_a_long_memory_is_read_in_parts_that_no_client_cuts_off(agent: Session) -> None:
+    text = "".join(f"line {number} of what is known\n" for number in range(5000))
+    call(agent, "memory_write", namespace="team", key="long", content=text)
+    read, offset = "", 0
+    while True:
+        part = call(agent, "memory_read", namespace="team", key="long", offset=offset)
+        assert len(json.dumps(part)) < 50_000
+        read += part["content"]
+        if "next_offset" not in part:
+            break
+        offset = part["next_offset"]
+    assert read == text
+    with pytest.raises(InvalidInput, match="past the end"):
+        call(agent, "memory_read", namespace="team", key="long", offset=len(text))
+    _, whole = read_resource(agent, "raddle://memory/team/long", QUIET)
+    assert json.loads(whole)["content"] == text
+    call(agent, "summary_update", phase="build", markdown=text)
+    assert call(agent, "summary_get", phase="build")["next_offset"] < len(text)

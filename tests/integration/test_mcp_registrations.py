@@ -214,6 +214,7 @@ def test_raddle_that_moved_is_found_again_with_what_was_added(config: Config, ho
     )
     carry_out(plan_install(config, "codex", ["/new/raddle"]))
     entry = tomllib.loads(file.read_text())["mcp_servers"]["raddle"]
+    assert {"RADDLE_DATA_DIR", "XDG_DATA_HOME", "SSH_AUTH_SOCK"} <= set(entry.pop("env_vars"))
     assert entry == {"command": "/new/raddle", "args": ["mcp-serve", "--all-repositories"], "a": 1}
     take_out(config, "codex")
     assert not file.exists() or b"raddle" not in file.read_bytes()

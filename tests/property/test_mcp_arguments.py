@@ -105,3 +105,8 @@ def test_any_arguments_get_an_answer(
     outside = {path.name for path in tmp_path.iterdir()}
     assert outside <= {"code", "home"}, outside
     assert not (code / ".git" / "hooks" / "post-commit").exists()
+
+
+def test_what_a_client_adds_to_every_tool_for_itself_is_left_unread(agent: Session) -> None:
+    given = {"namespace": "team", "key": "glaze", "content": "cobalt"}
+    assert call(agent, "memory_write", **given, wait_for_previous=True)["state"] == "created"

@@ -16,6 +16,8 @@ TOLD = {RECALLED_KEY: "stored text", "hits": [{"text": "a hippogriff"}], "cursor
 ANSWER = json.dumps(TOLD, separators=(",", ":"))
 SORTED = json.dumps(TOLD, sort_keys=True)
 BLOCKS = [{"type": "text", "text": ANSWER}]
+TAGGED = f"<untrusted_context>\n{ANSWER}\n</untrusted_context>"
+CUT_BY_GEMINI = "/home/ada/.gemini/tmp/kiln/tool-outputs/session-648c7c28/mcp_raddle_memory_read__call_1.txt"
 FORMS = (
     ANSWER,
     SORTED,
@@ -31,9 +33,8 @@ FORMS = (
     f"Wall time: 0.0034 seconds\nOutput:\n{ANSWER}",
     f"Wall time: 0.0034 seconds\nOutput:\n{json.dumps(BLOCKS)}",
     f"Wall time: 0.0034 seconds\nOutput:\n{SORTED}",
-    f"<untrusted_context>\n{ANSWER}\n</untrusted_context>",
-    "Output too large. Showing first 8,000 and last 32,000 characters. For full output see: /home/ada/.gemini/tmp/"
-    f"kiln/tool-outputs/session-648c7c28/mcp_raddle_memory_read__call_1.txt\n<untrusted_context>\n{ANSWER}",
+    TAGGED,
+    f"Output too large. Showing first 8 and last 32 characters. For full output see: {CUT_BY_GEMINI}\n{TAGGED}",
 )
 
 

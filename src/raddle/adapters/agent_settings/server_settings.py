@@ -51,8 +51,21 @@ class Client(Struct, frozen=True, kw_only=True):
     is_lenient: bool = False
     """Its JSON may hold comments, and a comma behind a last value."""
     usual: Scope = "project"
+    passes: tuple[str, ...] = ()
+    """Variables that a server gets of it only where the entry names them."""
     note: str = ""
     """What a person has to know, once it is registered for a project."""
+
+
+_STEERING = (
+    *(
+        f"RADDLE_{what}"
+        for what in "DATA_DIR CONFIG_DIR STATE_DIR CACHE_DIR STORE SERVER TOKEN OFFLINE".split()
+    ),
+    *(f"XDG_{what}_HOME" for what in ("CONFIG", "DATA", "STATE", "CACHE")),
+    "SSH_AUTH_SOCK",
+)
+"""What says where raddle's files are, and how git reaches a remote."""
 
 
 CLIENTS = (
@@ -75,6 +88,7 @@ CLIENTS = (
         folder=".codex",
         servers=("mcp_servers",),
         usual="user",
+        passes=_STEERING,
         note="Codex reads a project's settings once the project is trusted",
     ),
     Client(
@@ -306,7 +320,8 @@ def _made(client: Client, argv: Sequence[str]) -> Entry:
     said = {"type": client.type_said} if client.type_said else {}
     if client.is_one_list:
         return {**said, "command": list(argv)}
-    return {**said, "command": argv[0], "args": list(argv[1:])}
+    passed = {"env_vars": list(client.passes)} if client.passes else {}
+    return {**said, "command": argv[0], "args": list(argv[1:]), **passed}
 
 
 def _put(file: SettingsFile, client: Client, entry: Entry) -> None:

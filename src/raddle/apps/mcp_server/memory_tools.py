@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta
 
-from raddle.apps.mcp_server.paging import Budget, after, page
+from raddle.apps.mcp_server.paging import CHARACTERS_A_TOKEN, LARGEST_ANSWER, Budget, after, page, part_of
 from raddle.apps.mcp_server.recalled import recalled
 from raddle.apps.mcp_server.session import Session
 from raddle.apps.mcp_server.texts import tags_of, warn_of_secrets
@@ -38,6 +38,12 @@ class MemoryNamed(Arguments, frozen=True, kw_only=True):
 
     namespace: str
     key: str
+
+
+class MemoryRead(MemoryNamed, frozen=True, kw_only=True):
+    """One memory; a long one a part at a time."""
+
+    offset: Annotated[int, Meta(ge=0)] = 0
 
 
 class MemoryList(Arguments, frozen=True, kw_only=True):
@@ -92,8 +98,8 @@ def memory_write(session: Session, given: MemoryWrite, call: Call) -> dict[str, 
         }
 
 
-def memory_read(session: Session, given: MemoryNamed, call: Call) -> dict[str, Any]:
-    """One memory, whole, with versions of it that wait to be settled."""
+def memory_read(session: Session, given: MemoryRead, call: Call) -> dict[str, Any]:
+    """One memory, as much of it as an answer holds, with versions of it that wait to be settled."""
     from raddle.actions.memory.memories import get_memory  # noqa: PLC0415
     from raddle.actions.memory.memory_conflicts import versions_beside  # noqa: PLC0415
 
@@ -105,10 +111,12 @@ def memory_read(session: Session, given: MemoryNamed, call: Call) -> dict[str, A
             f"{found.name} is no text", f"`raddle memory get {found.name} --raw` writes its bytes"
         )
     said = found.text.front_matter
-    session.recalled.note(f"raddle://memory/{found.name}", found.text.body)
+    part, more = part_of(found.text.body, given.offset)
+    session.recalled.note(f"raddle://memory/{found.name}", part)
     told: dict[str, Any] = {
         "name": found.name,
-        "content": found.text.body,
+        "content": part,
+        **more,
         "description": said.description,
         "tags": said.tags,
         "created": said.created,
@@ -134,6 +142,7 @@ def listed(
     lines: list[MemoryLine], *, limit: int, cursor: str | None, budget: Budget | None = None
 ) -> dict[str, Any]:
     """A page of memories; `cursor` names the last one of the page before."""
+    budget = budget or Budget(LARGEST_ANSWER // CHARACTERS_A_TOKEN)
     rest = after(lines, cursor, lambda line: line.name)
     shown, following = page(rest, limit, line_shape, lambda line: line.name, budget)
     return {"memories": shown, "total": len(lines), **({"cursor": following} if following else {})}
@@ -241,10 +250,21 @@ TOOLS = (
     Tool(
         name="memory_read",
         summary="Read one memory.",
-        arguments=MemoryNamed,
+        arguments=MemoryRead,
         run=memory_read,
         hints=READS,
-        gives=("name", "content", "description", "tags", "created", "updated", "author", "conflicts", "note"),
+        gives=(
+            "name",
+            "content",
+            "next_offset",
+            "description",
+            "tags",
+            "created",
+            "updated",
+            "author",
+            "conflicts",
+            "note",
+        ),
     ),
     Tool(
         name="memory_list",

@@ -13,6 +13,19 @@ CHARACTERS_A_TOKEN = 4
 """Roughly, of English and of code; of CJK it is less, so that such a page comes out shorter in tokens, never longer."""
 
 
+LARGEST_ANSWER = 40_000
+"""Characters. Some clients show a model nothing of an answer over 50 KB, others its beginning."""
+
+
+def part_of(text: str, offset: int) -> tuple[str, dict[str, int]]:
+    """What an answer holds of a text from that character on, and where it goes on, where it does. InvalidInput for an
+    offset past the end."""
+    if offset and offset >= len(text):
+        raise InvalidInput(f"offset {offset:,} is past the end", f"the text has {len(text):,} characters")
+    end = offset + LARGEST_ANSWER
+    return text[offset:end], {"next_offset": end} if end < len(text) else {}
+
+
 class Budget:
     """How much an answer may still say, in tokens; counted as JSON text would be."""
 

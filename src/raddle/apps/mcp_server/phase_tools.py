@@ -6,15 +6,13 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from raddle.apps.mcp_server.paging import LARGEST_ANSWER, part_of
 from raddle.apps.mcp_server.recalled import recalled
 from raddle.apps.mcp_server.run_tools import PhaseName, RunId
 from raddle.apps.mcp_server.session import Session
 from raddle.apps.mcp_server.texts import tags_of, warn_of_secrets
 from raddle.apps.mcp_server.tools import READS, SETS, Arguments, Call, Hints, Tool
 from raddle.model.errors import FormatError, InvalidInput
-
-_SHOWN = 100_000
-"""Bytes of an artifact that an answer holds; more is written to a file by the command line."""
 
 
 class ArtifactPut(Arguments, frozen=True, kw_only=True):
@@ -48,6 +46,12 @@ class OfPhase(Arguments, frozen=True, kw_only=True):
 
     phase: PhaseName = None
     run_id: RunId = None
+
+
+class SummaryGet(OfPhase, frozen=True, kw_only=True):
+    """A summary; a long one a part at a time."""
+
+    offset: Annotated[int, Meta(ge=0)] = 0
 
 
 class HandoffPublish(Arguments, frozen=True, kw_only=True):
@@ -120,7 +124,7 @@ def artifact_get(session: Session, given: ArtifactGet, call: Call) -> dict[str, 
             raise InvalidInput(
                 f"offset {given.offset:,} is past the end", f"the artifact has {found.size_bytes:,} bytes"
             )
-        end = min(given.offset + _SHOWN, found.size_bytes)
+        end = min(given.offset + LARGEST_ANSWER, found.size_bytes)
         with MemoryBlobs(memory) as stores:
             data = b"".join(get_artifact(memory.files, stores, found, given.offset, end))
     try:
@@ -166,15 +170,16 @@ def summary_update(session: Session, given: SummaryUpdate, call: Call) -> dict[s
     return {"run_id": run, "phase": phase, **warn_of_secrets(seen_secrets(text))}
 
 
-def summary_get(session: Session, given: OfPhase, call: Call) -> dict[str, Any]:
+def summary_get(session: Session, given: SummaryGet, call: Call) -> dict[str, Any]:
     """The summary of a phase; an empty text where there is none."""
     from raddle.actions.memory.summaries import get_summary  # noqa: PLC0415
 
     with session.memory(given.workspace) as memory:
         run, phase = _place(memory, given.run_id, given.phase)
         text = get_summary(memory.files, run, phase)
-    session.recalled.note(f"summary of {phase}", text or "")
-    return recalled({"run_id": run, "phase": phase, "markdown": text or ""})
+    part, more = part_of(text or "", given.offset)
+    session.recalled.note(f"summary of {phase}", part)
+    return recalled({"run_id": run, "phase": phase, "markdown": part, **more})
 
 
 def handoff_publish(session: Session, given: HandoffPublish, call: Call) -> dict[str, Any]:
@@ -270,10 +275,10 @@ TOOLS = (
     Tool(
         name="summary_get",
         summary="Read the summary of a phase.",
-        arguments=OfPhase,
+        arguments=SummaryGet,
         run=summary_get,
         hints=READS,
-        gives=("run_id", "phase", "markdown"),
+        gives=("run_id", "phase", "markdown", "next_offset"),
     ),
     Tool(
         name="handoff_publish",

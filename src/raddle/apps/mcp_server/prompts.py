@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from raddle.apps.mcp_server.phase_tools import OfPhase, summary_get
+from raddle.apps.mcp_server.phase_tools import SummaryGet, summary_get
 from raddle.apps.mcp_server.run_tools import ContextBootstrap, ContextRead, context_bootstrap, context_read
 from raddle.apps.mcp_server.session import Session
 from raddle.apps.mcp_server.thread_tools import ThreadRead, thread_read
@@ -78,7 +78,7 @@ def _catch_up(session: Session, given: dict[str, str], call: Call) -> str:
 
 def _write_handoff(session: Session, given: dict[str, str], call: Call) -> str:
     phase = given.get("phase", "").strip() or None
-    summary = summary_get(session, OfPhase(phase=phase), call)
+    summary = summary_get(session, SummaryGet(phase=phase), call)
     entries = context_read(session, ContextRead(phase=summary["phase"], limit=200), call)
     return (
         f"Publish the handoff of {summary['phase']} with handoff_publish: a headline of one line, key_results with "

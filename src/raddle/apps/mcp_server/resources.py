@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from raddle.apps.mcp_server.memory_tools import MemoryNamed, memory_read
+from raddle.apps.mcp_server.memory_tools import MemoryRead, memory_read
 from raddle.apps.mcp_server.phase_tools import OfPhase, handoff_get
 from raddle.apps.mcp_server.run_tools import ContextBootstrap, context_bootstrap
 from raddle.apps.mcp_server.session import Session
@@ -55,7 +55,12 @@ def _project(session: Session, parts: tuple[str, ...], call: Call) -> dict[str, 
 
 
 def _memory(session: Session, parts: tuple[str, ...], call: Call) -> dict[str, Any]:
-    return memory_read(session, MemoryNamed(namespace=parts[0], key=parts[1]), call)
+    told = memory_read(session, MemoryRead(namespace=parts[0], key=parts[1]), call)
+    while (offset := told.pop("next_offset", None)) is not None:  # who asks by address wants all of it
+        more = memory_read(session, MemoryRead(namespace=parts[0], key=parts[1], offset=offset), call)
+        told["content"] += more["content"]
+        told |= {name: value for name, value in more.items() if name == "next_offset"}
+    return told
 
 
 def _thread(session: Session, parts: tuple[str, ...], call: Call) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import Meta
 
 from raddle.apps.mcp_server.memory_tools import Cursor, Limit, listed
-from raddle.apps.mcp_server.paging import Budget, after, page
+from raddle.apps.mcp_server.paging import CHARACTERS_A_TOKEN, LARGEST_ANSWER, Budget, after, page
 from raddle.apps.mcp_server.recalled import recalled
 from raddle.apps.mcp_server.session import Session
 from raddle.apps.mcp_server.texts import tags_of, warn_of_secrets
@@ -189,7 +189,11 @@ def context_read(session: Session, given: ContextRead, call: Call) -> dict[str, 
     newest_first = list(reversed(found.entries))
     rest = after(newest_first, given.cursor, lambda entry: entry.entry_id)
     shown, following = page(
-        rest, given.limit, lambda entry: entry_shape(session, entry), lambda entry: entry.entry_id
+        rest,
+        given.limit,
+        lambda entry: entry_shape(session, entry),
+        lambda entry: entry.entry_id,
+        Budget(LARGEST_ANSWER // CHARACTERS_A_TOKEN),
     )
     told: dict[str, Any] = {"run_id": run.run_id, "entries": shown[::-1], "total": len(found.entries)}
     if following:

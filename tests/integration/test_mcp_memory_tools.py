@@ -13,7 +13,7 @@ from raddle.apps.mcp_server.paging import CHARACTERS_A_TOKEN
 from raddle.apps.mcp_server.resources import read_resource
 from raddle.apps.mcp_server.session import Session
 from raddle.apps.mcp_server.tools import Call
-from raddle.model.errors import ConflictError, InvalidInput, NotFound, RaddleError, UserError
+from raddle.model.errors import ConflictError, Forbidden, InvalidInput, NotFound, RaddleError, UserError
 from raddle.model.threads.recalled import RECALLED_KEY, is_recalled
 from tests.mcp_sessions import QUIET, call, session_in
 from tests.memory_clones import git
@@ -174,6 +174,9 @@ def test_artifacts_are_put_from_below_the_workspace_alone(agent: Session, code: 
     for outside in ("../secret", str(tmp_path / "secret"), "link", "/etc/passwd", "report.md\0"):
         with pytest.raises(InvalidInput):
             call(agent, "artifact_put", source_path=outside, kind="file", phase="build")
+    for inside in (".git/config", ".GIT/HEAD"):
+        with pytest.raises((InvalidInput, NotFound)):
+            call(agent, "artifact_put", source_path=inside, kind="file", phase="build")
     for outside in ("..", str(tmp_path), "/"):
         with pytest.raises(InvalidInput, match="outside"):
             call(agent, "memory_import", source=outside)
@@ -209,6 +212,9 @@ def test_texts_of_the_workspace_become_memories(agent: Session, code: Path) -> N
     done = call(agent, "memory_import", source="notes", namespace="flat", recursive=False, tags="old")
     assert done["added"] == ("a.md",)
     assert call(agent, "memory_read", namespace="flat", key="a.md")["tags"] == ("old",)
+    whole = call(agent, "memory_import", source=".", namespace="all")
+    assert "raddle-store" in whole["skipped"]
+    assert not [key for key in whole["added"] if key.startswith("raddle-store")]
     done = call(agent, "memory_import", source="notes/deep/b.md", namespace="one")
     assert done["added"] == ("b.md",)
 
@@ -245,6 +251,10 @@ def test_of_several_roots_the_one_with_a_memory_is_worked_in(
     assert call(agent, "context_bootstrap")["project"]["project_id"] == "kiln"
     with pytest.raises(NotFound):
         call(agent, "context_bootstrap", workspace=str(other))
+    agent.roots = ()
+    with pytest.raises(Forbidden):
+        call(agent, "context_bootstrap", workspace=str(other))
+    assert call(agent, "context_bootstrap", workspace=str(code))["project"]["project_id"] == "kiln"
     with pytest.raises(InvalidInput):
         call(agent, "context_bootstrap", workspace="relative/path")
 

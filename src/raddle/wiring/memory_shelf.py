@@ -74,7 +74,7 @@ def import_folder(
     from raddle.adapters.memory_repo.foreign_folder import texts_in  # noqa: PLC0415
 
     def counted() -> Iterator[SourceFile]:
-        for read, text in enumerate(texts_in(folder), 1):
+        for read, text in enumerate(texts_in(folder, without=memory.root), 1):
             told(read)
             if is_deep or "/" not in text.path:
                 yield text

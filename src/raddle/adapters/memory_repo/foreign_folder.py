@@ -19,8 +19,9 @@ from raddle.model.errors import NotFound
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
-def texts_in(place: Path) -> Iterator[SourceFile]:
-    """The files below a folder, or the one file at `place`, in order. NotFound where there is nothing."""
+def texts_in(place: Path, *, without: Path | None = None) -> Iterator[SourceFile]:
+    """The files below a folder, or the one file at `place`, in order, but for those below `without`. NotFound where
+    there is nothing."""
     try:
         status = place.stat()
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -28,12 +29,12 @@ def texts_in(place: Path) -> Iterator[SourceFile]:
     except (OSError, ValueError) as error:
         raise storage_error(_os_error(error), place, "read") from error
     if stat.S_ISDIR(status.st_mode):
-        yield from _below(place, "")
+        yield from _below(place, "", without)
     else:
         yield _source(Path(os.path.realpath(place)), _text(place.name))
 
 
-def _below(folder: Path, prefix: str) -> Iterator[SourceFile]:
+def _below(folder: Path, prefix: str, without: Path | None) -> Iterator[SourceFile]:
     try:
         with os.scandir(folder) as entries:
             found = sorted(entries, key=lambda entry: entry.name)
@@ -47,7 +48,10 @@ def _below(folder: Path, prefix: str) -> Iterator[SourceFile]:
         elif entry.is_symlink():
             yield SourceFile(path=path, why="it is a link")
         elif entry.is_dir(follow_symlinks=False):
-            yield from _below(Path(entry.path), f"{path}/")
+            if without is not None and Path(os.path.realpath(entry.path)) == without:
+                yield SourceFile(path=path, why="it is the memory itself")
+            else:
+                yield from _below(Path(entry.path), f"{path}/", without)
         else:
             yield _source(Path(entry.path), path)
 

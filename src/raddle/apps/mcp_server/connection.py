@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import socket
+from typing import Any
 
 import anyio
 import mcp_types as types
@@ -41,7 +43,7 @@ async def _serve(connection: socket.socket, session: Session) -> None:
     open_calls = _OpenCalls()
     try:
         async with anyio.create_task_group() as group:
-            group.start_soon(_read, reader, to_server, open_calls)
+            group.start_soon(_read, reader, writer, to_server, open_calls)
             group.start_soon(_write, writer, from_server, open_calls)
             await server.run(from_client, to_client, server.create_initialization_options())
             group.cancel_scope.cancel()
@@ -89,6 +91,7 @@ class _OpenCalls:
 
 async def _read(
     reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
     to_server: MemoryObjectSendStream[SessionMessage | Exception],
     open_calls: _OpenCalls,
 ) -> None:
@@ -97,20 +100,49 @@ async def _read(
     async with to_server:
         with contextlib.suppress(anyio.BrokenResourceError, OSError, ValueError):
             while line := await reader.readline():
-                if line.strip():
-                    message = _message(line)
-                    if isinstance(message, SessionMessage):
-                        open_calls.sent(message.message)
+                if not line.strip():
+                    continue
+                message = read_message(line)
+                if isinstance(message, SessionMessage):
+                    open_calls.sent(message.message)
                     await to_server.send(message)
+                else:
+                    writer.write(message)
+                    await writer.drain()
             await open_calls.wait(_PATIENCE_SECONDS)
 
 
-def _message(line: bytes) -> SessionMessage | Exception:
-    try:
-        text = line.decode("utf-8", "replace")
+def read_message(line: bytes) -> SessionMessage | bytes:
+    """The message in a line; else the line that answers it, for a client would wait for ever on one that is only
+    logged.
+
+    Half of a character outside of the basic plane, which a client makes by cutting a text in JavaScript, counts as
+    U+FFFD; so do bytes that are no UTF-8.
+    """
+    text = line.decode("utf-8", "replace")
+    with contextlib.suppress(ValueError):
         return SessionMessage(types.jsonrpc_message_adapter.validate_json(text, by_name=False))
-    except Exception as error:  # noqa: BLE001  the server answers what it can of it
-        return error
+    try:
+        plain: Any = json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        return _refusal(
+            types.PARSE_ERROR, "this is no JSON, or nested too deep: a message is one object on a line"
+        )
+    with contextlib.suppress(ValueError, RecursionError):
+        whole = json.dumps(plain, ensure_ascii=False).encode("utf-8", "replace").decode()
+        return SessionMessage(types.jsonrpc_message_adapter.validate_json(whole, by_name=False))
+    number = plain.get("id") if isinstance(plain, dict) else None
+    known = number if isinstance(number, str | int) and not isinstance(number, bool) else None
+    return _refusal(types.INVALID_REQUEST, "this is no message of JSON-RPC 2.0", known)
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(name)
+
+
+def _refusal(code: int, what: str, number: str | int | None = None) -> bytes:
+    answer = {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": what}}
+    return json.dumps(answer).encode("utf-8", "replace") + b"\n"
 
 
 async def _write(

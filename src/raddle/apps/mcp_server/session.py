@@ -19,7 +19,7 @@ from msgspec import Struct
 from raddle.apps.mcp_server.freshness import Freshness
 from raddle.apps.mcp_server.recalled import RecalledTexts
 from raddle.config import Config
-from raddle.model.errors import InvalidInput, NotFound, RaddleError
+from raddle.model.errors import Forbidden, InvalidInput, NotFound, RaddleError
 from raddle.wiring import Stores, open_stores
 
 if TYPE_CHECKING:
@@ -38,6 +38,17 @@ class Access(Struct, frozen=True, kw_only=True):
 
     all_repositories: bool = False
     include_private: bool = False
+
+
+def _belongs_to(place: Path, home: Path) -> bool:
+    """Is it of the repository that `home` is in, another worktree or clone of it too; below `home`, where that is in
+    none?"""
+    from raddle.wiring.thread_reach import surroundings_of  # noqa: PLC0415
+
+    around = surroundings_of(home)
+    if around.is_repository:
+        return surroundings_of(place).name == around.name
+    return place.is_relative_to(os.path.realpath(home))
 
 
 class Session:
@@ -66,13 +77,22 @@ class Session:
     def workspace(self, given: str | None = None) -> Path:
         """The folder that is worked in: `given`, else one that the client names, else RADDLE_WORKSPACE or the current
         one. Of several of the client's, the first that has a memory. NotFound where it is gone; InvalidInput for a path
-        that is not whole."""
+        that is not whole; Forbidden for one where the client does not work: what it may see is not for an agent to
+        say."""
         from raddle.wiring.memory_places import workspace_of  # noqa: PLC0415
 
         if given:
             if "\0" in given or not Path(given).expanduser().is_absolute():
                 raise InvalidInput("workspace is no whole path", "give the project's folder, from / on")
-            return workspace_of(msgspec.structs.replace(self.config, workspace=Path(given).expanduser()))
+            place = workspace_of(msgspec.structs.replace(self.config, workspace=Path(given).expanduser()))
+            if not self.access.all_repositories and not any(
+                _belongs_to(place, home) for home in self.roots or (workspace_of(self.config),)
+            ):
+                raise Forbidden(
+                    f"{place} is not what this server was started for",
+                    "leave workspace out; `raddle mcp-serve --all-repositories` serves every project",
+                )
+            return place
         if self.roots:
             return next((root for root in self.roots if self._has_memory(root)), self.roots[0])
         return workspace_of(self.config)
@@ -93,6 +113,10 @@ class Session:
         if not path or "\0" in path:
             raise InvalidInput("the path is empty or holds a NUL", "name a file below the workspace")
         place = Path(os.path.realpath(folder / path))
+        if any(part.casefold() == ".git" for part in place.parts):
+            raise InvalidInput(
+                f"{path[:200]} is git's own", "its files hold addresses and passwords: name another file"
+            )
         if not place.is_relative_to(os.path.realpath(folder)):
             raise InvalidInput(
                 f"{path[:200]} lies outside the workspace", "only files below the workspace are read"
@@ -117,10 +141,8 @@ class Session:
         from raddle.apps.mcp_server.thread_shelf import local_shelf  # noqa: PLC0415
 
         with self.stores(workspace) as stores:
-            homes = (self.roots or (self.workspace(),)) if workspace else ()
             yield local_shelf(
                 stores,
-                homes,
                 all_repositories=self.access.all_repositories,
                 include_private=self.access.include_private,
             )

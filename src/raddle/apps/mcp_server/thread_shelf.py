@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import msgspec
 
 from raddle.apps.mcp_server.paging import after, page
-from raddle.model.errors import Ambiguous, Forbidden, FormatError, NotFound
+from raddle.model.errors import Ambiguous, FormatError, NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
     from raddle.model.threads.message import Message
     from raddle.model.threads.query import Query
@@ -190,27 +188,14 @@ class LocalShelf:
         )
 
 
-def local_shelf(
-    stores: Stores, homes: Sequence[Path] = (), *, all_repositories: bool, include_private: bool
-) -> LocalShelf:
-    """The threads of the place that `stores` has as its workspace.
-
-    `homes`: where the client works, for a call that names a workspace of its own. Forbidden where that is another
-    repository, or none, and the client works in one: which threads it may see is not for an agent to say.
-    """
+def local_shelf(stores: Stores, *, all_repositories: bool, include_private: bool) -> LocalShelf:
+    """The threads of the place that `stores` has as its workspace."""
     from raddle.wiring.memory_places import workspace_of  # noqa: PLC0415
     from raddle.wiring.thread_reach import surroundings_of  # noqa: PLC0415
 
     if all_repositories:
         return LocalShelf(stores, None, include_private=include_private)
-    workspace = workspace_of(stores.config)
-    around = surroundings_of(workspace)
-    places = [surroundings_of(home) for home in homes]
-    if any(place.is_repository for place in places) and all(place.name != around.name for place in places):
-        raise Forbidden(
-            f"the threads of {workspace} are not shown here",
-            "leave workspace out; `raddle mcp-serve --all-repositories` shows those of every repository",
-        )
+    around = surroundings_of(workspace_of(stores.config))
     return LocalShelf(stores, around, include_private=include_private)
 
 

@@ -148,7 +148,7 @@ def _fit(diff: str) -> str:
 
 def _is_meant(plan: Plan) -> bool:
     if not sys.stdin.isatty():
-        raise InvalidInput("hooks asks before it writes, and nobody is here to answer", "say -y to write it")
+        raise InvalidInput("this asks before it writes, and nobody is here to answer", "say -y to write it")
     return click.confirm(f"Write this into the settings of {plan.agent}?", err=True)
 
 

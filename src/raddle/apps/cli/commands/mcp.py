@@ -181,5 +181,5 @@ def _change(plan: Plan, *, yes: bool, json: bool, done: str) -> bool:
 
 def _is_meant(plan: Plan) -> bool:
     if not sys.stdin.isatty():
-        raise InvalidInput("mcp asks before it writes, and nobody is here to answer", "say -y to write it")
+        raise InvalidInput("this asks before it writes, and nobody is here to answer", "say -y to write it")
     return click.confirm(f"Write this into the settings of {plan.label}?", err=True)

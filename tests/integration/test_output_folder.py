@@ -157,3 +157,14 @@ def test_a_note_that_cannot_be_read_claims_nothing(tmp_path: Path, note: str) ->
     (tmp_path / "report.md").write_text("theirs")
     with pytest.raises(ConflictError):
         replace_output(tmp_path, FIRST)
+
+
+def test_who_may_read_the_folder_around_may_read_what_is_made_there(tmp_path: Path) -> None:
+    for mode, folder_mode, file_mode in ((0o755, 0o755, 0o644), (0o700, 0o700, 0o600), (0o777, 0o755, 0o644)):
+        around = tmp_path / f"{mode:o}"
+        around.mkdir()
+        around.chmod(mode)
+        replace_output(around / "a" / "b", {"report": {"in/report.md": b"text"}})
+        made = around / "a" / "b" / "in"
+        assert made.stat().st_mode & 0o777 == folder_mode
+        assert (made / "report.md").stat().st_mode & 0o777 == file_mode

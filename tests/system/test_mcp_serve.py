@@ -173,7 +173,7 @@ def test_through_a_daemon_it_is_the_same_server(machine: Machine, code: Path) ->
             assert daemon.end() < ENDS_WITHIN_SECONDS
             code_of_end, out, err = server.end()
         assert (code_of_end, out) == (6, b"")
-        assert "the daemon that served this agent has ended" in err
+        assert "the daemon has ended this agent's session" in err
         assert len(err.splitlines()) <= 2
     assert not list((machine.folder / "state").glob("*.sock"))
 

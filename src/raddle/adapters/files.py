@@ -215,11 +215,13 @@ class FileBatch:
     def __init__(self) -> None:
         self._waiting: list[tuple[Path, Path]] = []
 
-    def write(self, path: Path, data: bytes) -> None:
-        """Lay `data` beside `path`, 0600, ready for the commit."""
+    def write(self, path: Path, data: bytes, *, mode: int | None = None) -> None:
+        """Lay `data` beside `path`, 0600 unless said, ready for the commit."""
         new = NewFile(path.parent)
         try:
             new.write(data)
+            if mode is not None:
+                new.path.chmod(mode)
             self._waiting.append((new.set_aside(), path))
         except BaseException:
             new.discard()

@@ -53,7 +53,8 @@ def replace_output(
     _check(folder, wanted, ours, may_overwrite=may_overwrite)
     hashes = {path: _hash(data) for path, data in wanted.items()}
     stale = [path for path, one in ours.items() if one.part in parts and path not in wanted]
-    make_folder(folder)
+    mode = _mode_around(folder)
+    _make_readable(folder, mode)
     # What is there and what will be, so that who comes after a crash knows both for ours.
     both = dict(ours)
     for path, digest in hashes.items():
@@ -63,8 +64,8 @@ def replace_output(
     with FileBatch() as batch:
         for path, data in wanted.items():
             if not _holds(folder / path, data):
-                make_folder((folder / path).parent)
-                batch.write(folder / path, data)
+                _make_readable((folder / path).parent, mode)
+                batch.write(folder / path, data, mode=mode & 0o666)
     for inside in {(folder / path).parent for path in wanted}:
         sweep_temporaries(inside)
     removed, kept = [], []
@@ -82,6 +83,27 @@ def replace_output(
         {**left, **{path: _Ours(part_of[path], frozenset({digest})) for path, digest in hashes.items()}},
     )
     return Replaced(tuple(wanted), tuple(removed), tuple(kept))
+
+
+def _mode_around(folder: Path) -> int:
+    """Who may read what is made there: whoever may read the nearest folder that is there, and nobody else writes."""
+    try:
+        around = next(place for place in (folder, *folder.parents) if place.exists())
+        return (around.stat().st_mode & 0o755) | 0o700
+    except (OSError, StopIteration) as error:
+        raise storage_error(_os_error(error), folder, "write in") from error
+
+
+def _os_error(error: Exception) -> OSError:
+    return error if isinstance(error, OSError) else OSError(str(error))
+
+
+def _make_readable(folder: Path, mode: int) -> None:
+    """Make a folder and what is missing above it, so that others may read it; one that is there keeps its mode."""
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    make_folder(folder)
+    for place in missing:
+        place.chmod(mode)
 
 
 def _check(

@@ -10,6 +10,7 @@ import warnings
 import zipfile
 
 import raddle
+from raddle.examples.as_program import run
 
 SOURCES = {
     "words.py": '''"""Counts words."""
@@ -66,4 +67,4 @@ def build(sources: dict[str, str] | None = None) -> str:
 
 
 if __name__ == "__main__":
-    build()
+    run(build)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import raddle
+from raddle.examples.as_program import run
 
 _CASES: dict[str, Callable[[Any], bool]] = {
     "counts a word twice": lambda modules: modules["words"].count("a b A") == {"a": 2, "b": 1},
@@ -104,4 +105,4 @@ def _lines(text: str) -> set[int]:
 
 
 if __name__ == "__main__":
-    run_tests()
+    run(run_tests)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 
 import raddle
+from raddle.examples.as_program import run
 from raddle.examples.ml_train import points
 
 
@@ -33,4 +34,4 @@ def evaluate() -> str:
 
 
 if __name__ == "__main__":
-    evaluate()
+    run(evaluate)

@@ -9,6 +9,7 @@ import json
 import math
 
 import raddle
+from raddle.examples.as_program import run
 from raddle.examples.line_chart import line_chart
 
 Point = tuple[float, float]
@@ -62,4 +63,4 @@ def train(*, epochs: int = 60, learning_rate: float = 0.2, fails_at: int | None 
 
 
 if __name__ == "__main__":
-    train()
+    run(train)

@@ -39,6 +39,8 @@ class RaddleError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+        if hint:
+            self.add_note(hint)  # for who sees a traceback: a program that uses the library
 
 
 class UserError(RaddleError):

@@ -14,8 +14,9 @@ import msgspec
 from msgspec import Struct
 
 from raddle.adapters.local_store import search_tokens as tokens
+from raddle.adapters.local_store.search_blocks import SLOT_BITS
 from raddle.adapters.local_store.search_book import Book
-from raddle.adapters.local_store.search_numbers import numbers, slots_matching
+from raddle.adapters.local_store.search_numbers import numbers
 from raddle.adapters.local_store.search_writer import decode_summary
 from raddle.model.threads.query import (
     Filter,
@@ -45,6 +46,8 @@ _MANY_GROUPS = 8
 _FEW_THREADS = 64
 _FEW_COSTLY = 2
 """More groups than this do not each ask for what is costly: see `Clause.parts`."""
+SLOTS = f"SELECT DISTINCT rowid >> {SLOT_BITS} AS number FROM words WHERE words MATCH ?"
+"""The slots that have a row that matches."""
 
 Groups = dict[frozenset[int], frozenset[int]]
 """Which terms a header has (their places in the query) -> the threads that have just those."""
@@ -160,7 +163,7 @@ class Compiler:
         asked = [expression for at in rare if (expression := self._in_texts(wanted[at]))]
         if not asked:
             return groups
-        slots = slots_matching(self._sql, tokens.both(*asked))
+        slots = numbers(self._sql, SLOTS, (tokens.both(*asked),))
         possible = {self._thread_of[slot] for slot in slots if slot in self._thread_of} | excused
         pruned = {covered: threads & possible for covered, threads in groups.items()}
         return {covered: threads for covered, threads in pruned.items() if threads}

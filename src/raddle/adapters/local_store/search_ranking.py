@@ -110,15 +110,16 @@ class Ranking:
     def _settle(self, clause: Clause, rows: Iterable[int]) -> None:
         """Find the level of each of these rows: what was said has all its words, or what was thought, or neither."""
         unsure = {row for row in rows if row not in self._known}
-        for bits, is_thought in ((1 << USER | 1 << ASSISTANT, False), (1 << THINKING, True)):
+        for expression, parts, bits in (
+            (clause.said, clause.said_parts, 1 << USER | 1 << ASSISTANT),
+            (clause.thought, clause.thought_parts, 1 << THINKING),
+        ):
             # Only what has a field of these, and a lighter one.
             fields = ((row, self._fields(row)) for row in unsure)
             asked = {row for row, one in fields if one & bits and one > bits}
             if asked:
                 found = asked.intersection(
-                    self._lookup.rows.in_said(
-                        clause, {row >> SLOT_BITS for row in asked}, is_thought=is_thought
-                    )
+                    self._lookup.rows.in_said(expression, {row >> SLOT_BITS for row in asked}, parts)
                 )
                 self._known.update((row, heaviest_of(self._fields(row) & bits)) for row in found)
                 unsure -= found

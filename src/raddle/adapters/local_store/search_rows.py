@@ -20,10 +20,9 @@ from raddle.adapters.local_store.search_blocks import (
     SLOT_ROWS,
     texts_of,
 )
-from raddle.adapters.local_store.search_clauses import Clause, is_compared, is_costly
+from raddle.adapters.local_store.search_clauses import SLOTS, Clause, is_compared, is_costly
 from raddle.adapters.local_store.search_map import SlotEntry, ThreadMap
-from raddle.adapters.local_store.search_numbers import numbers, slots_matching, slots_matching_each
-from raddle.adapters.local_store.search_tokens import as_thought
+from raddle.adapters.local_store.search_numbers import number_lists, numbers
 from raddle.model.threads.search_fields import MessageText, time_of
 
 MOST_LISTED = 2_500
@@ -31,9 +30,7 @@ MOST_LISTED = 2_500
 FEW_SLOTS = 96
 """So many slots are asked one after the other, which then costs less than asking for all hits."""
 _MOST_SAID = 5_000
-_FEW_SAID = 400
-"""So many words in slots are asked for one by one in half the time that FTS5 takes to gather a prefix."""
-_SLOTS_A_QUERY = 20
+_SLOTS_A_QUERY = 50
 """The slots of a term whose rows take as long to read as it takes to ask once more."""
 _LAST_ROW = 2**63 - 1
 SCANNED_BYTES = 8 << 20
@@ -104,7 +101,7 @@ class Rows:
         self._said: dict[str, list[int] | None] = {}
         self._kept: dict[tuple[str, str], list[int]] = {}
         """(table, expression) -> all rows that match, ascending."""
-        self._by_terms: dict[str, list[tuple[str, frozenset[int]]]] = {}
+        self._by_terms: dict[str, list[tuple[str, list[int]]]] = {}
         """Expression -> (one of its alternatives, the slots that have it)."""
         self.messages_read = 0
         self._bytes_left = SCANNED_BYTES
@@ -148,7 +145,7 @@ class Rows:
 
     def slots_everywhere(self, expression: str) -> list[int]:
         """The slots that have a row that matches an expression."""
-        return slots_matching(self._sql, expression)
+        return numbers(self._sql, SLOTS, (expression,))
 
     def _listed_terms(self, clause: Clause) -> list[int] | None:
         """`everywhere`, where one of some words will do."""
@@ -173,22 +170,22 @@ class Rows:
         asked = ((term, *_rows_in(slot)) for term, common, _ in found for slot in common)
         return sorted(set(self._of_terms(asked, -1)))
 
-    def _of_terms(self, ranges: Iterable[tuple[str, int, int]], most: int, table: str = "words") -> list[int]:
+    def _of_terms(self, ranges: Iterable[tuple[str, int, int]], most: int) -> list[int]:
         """For each (term, first row, last row) the rows that have the term, at most so many (-1: all)."""
         self._ask(ranges)
         select = (
-            f"SELECT {table}.rowid AS number FROM temp.asked CROSS JOIN {table}"
-            f" WHERE {table} MATCH asked.term AND {table}.rowid BETWEEN asked.first AND asked.last LIMIT ?"
+            "SELECT words.rowid AS number FROM temp.asked CROSS JOIN words"
+            " WHERE words MATCH asked.term AND words.rowid BETWEEN asked.first AND asked.last LIMIT ?"
         )
         return numbers(self._sql, select, (most,))
 
-    def _by_term(self, clause: Clause) -> list[tuple[str, frozenset[int]]]:
+    def _by_term(self, clause: Clause) -> list[tuple[str, list[int]]]:
         """(one of the alternatives, the slots that have it)."""
         key = clause.expression or ""
         if key not in self._by_terms:
             self._ask((term, 0, _LAST_ROW) for term in clause.alternatives)
-            slots = slots_matching_each(self._sql, "asked.term")
-            self._by_terms[key] = list(zip(clause.alternatives, map(frozenset, slots), strict=True))
+            slots = number_lists(self._sql, SLOTS.replace("?", "asked.term"), "temp.asked")
+            self._by_terms[key] = list(zip(clause.alternatives, slots, strict=True))
         return self._by_terms[key]
 
     def _ask(self, ranges: Iterable[tuple[str, int, int]]) -> None:
@@ -240,14 +237,11 @@ class Rows:
         """The rows of a slot that match."""
         return _of_slot(self._all(table, part), slot)
 
-    def in_said(self, clause: Clause, slots: Collection[int], *, is_thought: bool) -> Collection[int]:
-        """The rows of these slots where what was said, or thought, has the words of a clause, among the rows that have
-        them at all; maybe rows of other slots too."""
-        expression, parts = (
-            (clause.thought, clause.thought_parts) if is_thought else (clause.said, clause.said_parts)
-        )
-        if clause.alternatives and (asked := self._few_said(clause, frozenset(slots), is_thought=is_thought)):
-            return self._of_terms(asked, -1, "said")
+    def in_said(self, expression: str, slots: Collection[int], parts: Sequence[str] = ()) -> Collection[int]:
+        """The rows of these slots that match in the table `said`; maybe rows of other slots too.
+
+        `parts`: what the expression asks for, where that is asked for part by part.
+        """
         if is_costly(expression):
             return [row for slot in slots for row in self._in_all("said", parts or (expression,), (), slot)]
         if expression not in self._said:
@@ -258,19 +252,6 @@ class Rows:
         if known is not None:
             return known
         return self._asked("said", expression, sorted(slots), at_once=False)
-
-    def _few_said(
-        self, clause: Clause, slots: frozenset[int], *, is_thought: bool
-    ) -> list[tuple[str, int, int]]:
-        """Each of the words of which one will do, in each slot that has it; nothing where that is too much to ask."""
-        if clause.expression not in self._by_terms:
-            return []
-        asked = [
-            (as_thought(term) if is_thought else term, *_rows_in(slot))
-            for term, having in self._by_term(clause)
-            for slot in slots & having
-        ]
-        return asked if len(asked) <= _FEW_SAID else []
 
     def _asked(self, table: str, expression: str, slots: list[int], *, at_once: bool) -> list[int]:
         """Ask slot by slot, or all of the table at once. A slot without a match costs as much as the way to the

@@ -85,11 +85,6 @@ def in_said(needle: Needle, *, is_thought: bool) -> str:
     return f"({' OR '.join(alternatives)})"
 
 
-def as_thought(quoted: str) -> str:
-    """The expression for one word of the texts, as it stands in what was thought in `said`."""
-    return f'"{THOUGHT}{quoted[1:]}'
-
-
 def any_in_said(words: Iterable[str], *, is_thought: bool) -> str:
     """Rows of `said` that have one of the words."""
     return f"({' OR '.join(_one_of(word, is_thought=is_thought) for word in words) or NO_ROW})"

@@ -133,7 +133,7 @@ def read_message(line: bytes) -> SessionMessage | bytes:
         return SessionMessage(types.jsonrpc_message_adapter.validate_json(whole, by_name=False))
     number = plain.get("id") if isinstance(plain, dict) else None
     known = number if isinstance(number, str | int) and not isinstance(number, bool) else None
-    return _refusal(types.INVALID_REQUEST, "this is no message of JSON-RPC 2.0", known)
+    return _refusal(types.INVALID_REQUEST, "this is no message of JSON-RPC 2.0, or nested too deep", known)
 
 
 def _no_number(name: str) -> float:

@@ -36,6 +36,8 @@ from raddle.model.errors import RaddleError
 _LOG = logging.getLogger(__name__)
 _AT_ONCE = 40
 _ROOTS_SECONDS = 5.0
+_LONGEST = 1000
+"""Characters of what is said to be wrong: it may quote an argument."""
 
 Context = ServerRequestContext[Any, Any]
 SessionOf = Callable[[Context], Session]
@@ -195,7 +197,8 @@ def _refused(error: Exception, **data: str) -> MCPError:
 
 def _one_line(error: RaddleError, between: str = ": ") -> str:
     """What is wrong, and what to do."""
-    return f"{error.message}{between}{for_agents(error.hint)}" if error.hint else error.message
+    said = error.message if len(error.message) <= _LONGEST else f"{error.message[:_LONGEST]} …"
+    return f"{said}{between}{for_agents(error.hint)[:_LONGEST]}" if error.hint else said
 
 
 def _progress(ctx: Context) -> Callable[[float, float | None, str], None]:

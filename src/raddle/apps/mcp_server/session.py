@@ -121,8 +121,10 @@ class Session:
             raise InvalidInput(
                 f"{path[:200]} lies outside the workspace", "only files below the workspace are read"
             )
-        if not place.exists():
-            raise NotFound("file", path[:200], f"paths are relative to {folder}")
+        try:
+            place.lstat()
+        except (OSError, ValueError) as error:  # not there, or a name that no system takes
+            raise NotFound("file", path[:200], f"paths are relative to {folder}") from error
         return place
 
     def config_for(self, workspace: str | None = None) -> Config:

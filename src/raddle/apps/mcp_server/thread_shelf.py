@@ -14,7 +14,6 @@ from raddle.apps.mcp_server.paging import after, page
 from raddle.model.errors import Ambiguous, FormatError, NotFound
 
 if TYPE_CHECKING:
-
     from raddle.model.threads.message import Message
     from raddle.model.threads.query import Query
     from raddle.model.threads.reach import Reach

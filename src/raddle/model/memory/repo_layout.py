@@ -122,7 +122,9 @@ def check_phases(texts: Sequence[str]) -> tuple[str, ...]:
     for index, phase in enumerate(phases):
         twin = twin_of(phase, phases[:index])
         if twin is not None:
-            raise InvalidInput(f"phase {shown(phase)} is there already, as {shown(twin)}")
+            raise InvalidInput(
+                f"phase {shown(phase)} is there already, as {shown(twin)}", "give each a name of its own"
+            )
     return phases
 
 
@@ -135,12 +137,12 @@ def check_key(text: str) -> str:
     """`text` as a memory key, its parts joined by `/`, in its canonical form; none that a conflict could have."""
     parts = text.split("/")
     if len(parts) > DEEPEST_KEY:
-        raise InvalidInput(f"memory key {shown(text)} has more than {DEEPEST_KEY} parts")
+        raise InvalidInput(f"memory key {shown(text)} has more than {DEEPEST_KEY} parts", "nest it less")
     key = "/".join(
         check_name(part, "memory key" if text == part else "part of a memory key") for part in parts
     )
     if len(key.encode()) > LONGEST_KEY:
-        raise InvalidInput(f"memory key {shown(text)} is longer than {LONGEST_KEY} bytes")
+        raise InvalidInput(f"memory key {shown(text)} is longer than {LONGEST_KEY} bytes", "shorten it")
     if parse_conflict(key) is not None:
         raise InvalidInput(
             f"memory key {shown(text)} is the name of a conflict", "settle it with `raddle memory resolve`"

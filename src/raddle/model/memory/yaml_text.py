@@ -48,7 +48,7 @@ def format_yaml(plain: Any) -> str:
         )
         text.encode()
     except (UnicodeEncodeError, yaml.YAMLError) as error:
-        raise InvalidInput("a text holds what no file can: half a character") from error
+        raise InvalidInput("a text holds what no file can: half a character", "take it out") from error
     return text
 
 

@@ -62,7 +62,7 @@ def _relayed(config: Config, *, all_repositories: bool, include_private: bool) -
     with connection:
         ending = relay(connection, _STDIN, _STDOUT)
     if ending is Ending.SERVER:
-        raise StorageError("the daemon that served this agent has ended", "start the agent's servers again")
+        raise StorageError("the daemon has ended this agent's session", "start the agent's servers again")
     return True
 
 

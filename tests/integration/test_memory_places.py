@@ -11,6 +11,7 @@ from raddle.adapters.memory_repo.markers import FoundMarker, read_marker
 from raddle.config import load_config
 from raddle.model.errors import BrokenFormat, InvalidInput, NewerFormat, NotFound
 from raddle.model.memory.repo_layout import MARKER_FILE, PEER_MARKER_FILE, PROJECT_FILE
+from raddle.wiring.memory import read_project
 from raddle.wiring.memory_places import (
     find_store,
     is_cut_short,
@@ -233,3 +234,11 @@ def _marker(host: Path) -> FoundMarker:
     marker = read_marker(host)
     assert marker is not None
     return marker
+
+
+def test_a_project_file_that_cannot_be_read_is_told_with_what_to_do(tmp_path: Path) -> None:
+    root = make_store(tmp_path / "store")
+    (root / PROJECT_FILE).write_text("{{{{")
+    with pytest.raises(BrokenFormat) as broken:
+        read_project(root)
+    assert f"checkout HEAD -- {PROJECT_FILE}" in broken.value.hint

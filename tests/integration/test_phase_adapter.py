@@ -359,3 +359,11 @@ def test_the_run_stays_whole_for_others(store: Clone) -> None:
     assert (run.status, list(run.phases)) == ("active", ["build", "test", "present"])
     assert len(run.nodes) == 1
     json.dumps([entry.payload for entry in entries(store)])
+
+
+def test_results_may_hold_what_a_metric_may(store: Clone) -> None:
+    with raddle.PhaseAdapter("build") as phase:
+        phase.publish_handoff("It swings", results={"loss": float("nan"), "best": [float("inf"), 1.5]})
+        run = phase.run_id
+    results = show_handoff(store.files, run, "build").key_results
+    assert [str(value).lower() for value in (results["loss"], *results["best"])] == ["nan", "infinity", "1.5"]

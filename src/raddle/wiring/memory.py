@@ -120,7 +120,13 @@ def read_project(root: Path) -> Project:
         )
     if data is None:
         raise NotFound("store", str(root), "make one with `raddle store init`, or name one with --store")
-    return decode_project(data)
+    try:
+        return decode_project(data)
+    except BrokenFormat as error:
+        error.hint = (
+            error.hint or f"bring its last version back: git -C {root} checkout HEAD -- {PROJECT_FILE}"
+        )
+        raise
 
 
 def host_name(config: Config) -> str | None:

@@ -102,7 +102,7 @@ def sample_of(values: Mapping[str, Any], told_at: str) -> Sample:
     for which JSON has no number, become texts: a measurement that went wrong is worth knowing. InvalidInput for what is
     no JSON value, TooLarge.
     """
-    plain = {name: _plain(value) for name, value in values.items()}
+    plain = {name: plain_value(value) for name, value in values.items()}
     if not plain:
         raise InvalidInput("a metric without a value", "name one: metric(seconds=1.5)")
     checked = check_payload({TOLD_AT: told_at, **plain}, "a metric")
@@ -119,19 +119,20 @@ def _entry(batch: list[Sample]) -> NewEntry:
     return NewEntry(type="metric", payload={"samples": [sample.values for sample in batch]})
 
 
-def _plain(value: Any) -> Any:
-    """Deeper ones too, for a list of losses is a metric like any other."""
+def plain_value(value: Any) -> Any:
+    """What a program measured as JSON has it, as `sample_of` says. Deeper ones too: a list of losses is one
+    like any other."""
     match value:
         case None | bool() | int() | str():
             return value
         case float():
             return value if math.isfinite(value) else _not_a_number(value)
         case Mapping():
-            return {name: _plain(inner) for name, inner in value.items()}
+            return {name: plain_value(inner) for name, inner in value.items()}
         case list() | tuple():
-            return [_plain(inner) for inner in value]
+            return [plain_value(inner) for inner in value]
         case _:
-            return _plain(_item_of(value))
+            return plain_value(_item_of(value))
 
 
 def _not_a_number(value: float) -> str:

@@ -136,8 +136,8 @@ def _lines(line: str, room: float, *, bold: bool) -> Iterator[tuple[int, int]]:
         while used > room:
             cut = _fitting(line, begin, end, room, bold=bold)
             yield begin, cut
+            used -= sum(_character(character, bold) for character in line[begin:cut])
             begin = cut
-            used = sum(_character(character, bold) for character in line[begin:end])
     yield begin, max(begin, end)
 
 

@@ -149,6 +149,10 @@ class Database:
         """
         self.sql.execute(f"PRAGMA mmap_size = {_MAPPED_BYTES if is_mapped else 0}")
 
+    def cache_pages(self, kilobytes: int = _CACHE_KILOBYTES) -> None:
+        """Hold at most so much of the file in memory of our own."""
+        self.sql.execute(f"PRAGMA cache_size = -{kilobytes}")
+
     def _open_file(self, reason: str = "") -> sqlite3.Connection:
         is_new = self._touch()
         sql = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
@@ -160,7 +164,7 @@ class Database:
             mode = sql.execute("PRAGMA journal_mode").fetchone()[0]
             sql.execute("PRAGMA synchronous = NORMAL")
             sql.execute("PRAGMA temp_store = MEMORY")
-            sql.execute(f"PRAGMA cache_size = -{_CACHE_KILOBYTES}")
+            self.cache_pages()
             if mode == "wal":
                 sql.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
                 self.map_pages(is_mapped=True)

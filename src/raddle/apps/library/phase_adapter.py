@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from raddle.actions.memory.entries import NewEntry
 from raddle.actions.phases.lifecycle import begin_phase, error_entry, error_told, upstream_handoff
-from raddle.actions.phases.metrics import MetricBuffer
+from raddle.actions.phases.metrics import MetricBuffer, plain_value
 from raddle.actions.ports import Finding
 from raddle.apps.library.aside import aside
 from raddle.apps.library.interruptions import interruptions
@@ -238,8 +238,9 @@ class PhaseAdapter:
     ) -> Handoff:
         """Publish what the later phases need to know, in place of what was published before, which git keeps.
 
-        Metrics that wait are written first. `best_artifacts` and `figures` are ids of artifacts of the run; `evidence`
-        are whole ids of threads that it rests on. NotFound for an artifact that is not there.
+        Metrics that wait are written first. `results` may hold what a metric may, NaN too. `best_artifacts` and
+        `figures` are ids of artifacts of the run; `evidence` are whole ids of threads that it rests on. NotFound for an
+        artifact that is not there.
         """
         from raddle.actions.memory.handoffs import handoff_secrets, publish_handoff  # noqa: PLC0415
         from raddle.model.memory.repo_layout import handoff_file  # noqa: PLC0415
@@ -250,7 +251,7 @@ class PhaseAdapter:
             run_id=here.run_id,
             from_phase=here.phase,
             headline=plain_text(headline, "a headline"),
-            key_results=dict(results or {}),
+            key_results={name: plain_value(value) for name, value in (results or {}).items()},
             best_artifacts=_texts(best_artifacts, "an artifact"),
             decisions=_texts(decisions, "a decision"),
             open_questions=_texts(open_questions, "a question"),

@@ -277,6 +277,30 @@ def test_the_server_may_still_answer_once_the_client_has_said_all(streams: _Stre
     assert os.read(streams.heard, 10) == b"answer"
 
 
+def test_who_still_listens_is_waited_for_and_nobody_else(
+    streams: _Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("raddle.apps.mcp_server.relay._LAST_WORDS_SECONDS", 0.0)
+    os.close(streams.feed)
+
+    def server() -> None:
+        assert streams.server.recv(10) == b""
+        threading.Event().wait(0.2)
+        streams.server.sendall(b"at last")
+        streams.server.close()
+
+    beside(server)
+    assert streams.run() is Ending.CLIENT
+    assert os.read(streams.heard, 10) == b"at last"
+    gone = _Streams()
+    os.close(gone.feed)
+    os.close(gone.heard)
+    began = time.monotonic()
+    assert gone.run() is Ending.CLIENT
+    assert time.monotonic() - began < PATIENCE_SECONDS
+    gone.close()
+
+
 def test_a_server_that_ends_by_itself_is_told_from_one_that_was_left(streams: _Streams) -> None:
     streams.server.sendall(b"last words")
     streams.server.close()

@@ -234,7 +234,10 @@ def test_what_is_no_request_is_refused_and_the_server_lives(house: House) -> Non
         for method in ("GET", "DELETE"):
             answer = asker.ask(method, "/mcp", headers=ACCEPTS)
             assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
-    assert post(house, token, body=b"{" * 1000).status_code == 400
+    for body in (b"{" * 1000, b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', b'{"jsonrpc":"2.0","id":1}'):
+        refused = post(house, token, body=body)
+        assert refused.status_code == 400
+        assert refused.json()["error"]["message"].startswith("this is no ")
     assert post(house, token, body=b"x" * ((4 << 20) + 1)).status_code == 413
     assert post(house, token, {"Content-Type": "text/plain"}).status_code == 400
     assert post(house, token).status_code == 200

@@ -79,6 +79,15 @@ def test_recalled_text_is_marked_and_not_kept_a_second_time(agent: Session) -> N
     for tool, arguments in copies:
         with pytest.raises(InvalidInput, match="recalled text"):
             call(agent, tool, **arguments)
+    answer = f"as raddle says:\n{json.dumps(read)}"
+    for tool, arguments in (
+        ("memory_write", {"namespace": "mine", "key": "copy", "content": answer}),
+        ("context_log", {"type": "note", "phase": "build", "payload": answer}),
+        ("summary_update", {"phase": "build", "markdown": answer}),
+        ("handoff_publish", {"phase": "build", "headline": "done", "decisions": [answer]}),
+    ):
+        with pytest.raises(InvalidInput, match="an answer of raddle's"):
+            call(agent, tool, **arguments)
     assert call(agent, "memory_write", namespace="team", key="kiln", content=LONG)["state"] == "unchanged"
     more = f"{LONG}\n\nIt was the fuse, not the relay: the electrician measured it today, and replaced it."
     assert call(agent, "memory_write", namespace="mine", key="found", content=more)["state"] == "created"
@@ -153,6 +162,18 @@ def test_taking_up_a_project_tells_what_matters_within_its_budget(agent: Session
         told = call(agent, "context_bootstrap", tokens=1000, cursor=told["cursor"])
         seen += [line["name"] for line in told["memories"]]
     assert seen == [f"n/k{number:03}" for number in range(60)]
+
+
+def test_a_headline_without_end_does_not_fill_what_everybody_reads_first(agent: Session) -> None:
+    with pytest.raises(InvalidInput, match="headline"):
+        call(agent, "handoff_publish", phase="build", headline="words " * 200)
+    call(agent, "handoff_publish", phase="build", headline="done")
+    with agent.memory() as memory:
+        (file,) = memory.root.glob("runs/*/phases/build/handoff.json")
+        file.write_text(file.read_text().replace('"done"', '"' + "x" * 1_000_000 + '"'))
+    assert len(json.dumps(call(agent, "context_bootstrap", tokens=500))) < 5_000
+    call(agent, "run_start")
+    assert len(json.dumps(call(agent, "context_bootstrap", tokens=500))) < 5_000
 
 
 def test_a_new_run_knows_what_the_run_before_handed_over(agent: Session) -> None:

@@ -110,6 +110,34 @@ def test_on_a_network_there_is_no_write_ahead_log_and_a_note_says_so(path: Path)
         assert found(index, "lion") == {TWO}
 
 
+def test_sessions_that_come_by_turns_make_one_segment_and_not_one_a_turn(path: Path) -> None:
+    """FTS5 writes out what it holds whenever row numbers go back, and all that was written has to be merged again."""
+    turns, rows = 3, 600
+    cutter = Cutter()
+    with SearchIndex(path) as index:
+        with index.bulk() as bulk:
+            for turn in range(turns):
+                for session in ("a", "b"):
+                    said = (says(f"zebra {at}", at) for at in range(turn * rows, turn * rows + rows))
+                    bulk.add(session, [cut_row(text, cutter) for text in said])
+            bulk.finish("a", ThreadSummary(id=ONE))
+            bulk.finish("b", ThreadSummary(id=TWO))
+            bulk.commit()
+            segments = index._database.sql.execute("SELECT count(DISTINCT segid) FROM words_idx").fetchone()
+            assert segments == (1,)
+        assert len(index.messages_in(ONE, "zebra")) == len(index.messages_in(TWO, "zebra")) == turns * rows
+        index.finish_rebuild()
+        assert index.verify() == []
+
+
+def test_an_import_leaves_the_memory_of_the_index_as_it_was(path: Path) -> None:
+    with SearchIndex(path) as index:
+        before = index._database.sql.execute("PRAGMA cache_size").fetchone()
+        with index.bulk():
+            assert index._database.sql.execute("PRAGMA cache_size").fetchone() > before  # negative: kibibytes
+        assert index._database.sql.execute("PRAGMA cache_size").fetchone() == before
+
+
 def test_a_local_folder_is_not_on_a_network(tmp_path: Path) -> None:
     assert not is_on_network(tmp_path)
 

@@ -146,6 +146,23 @@ def test_requests_that_are_piped_in_are_all_answered(machine: Machine, code: Pat
     assert [answer["result"]["structuredContent"]["state"] for answer in told[1:]] == ["created"] * 3
 
 
+def test_what_is_no_request_is_answered_with_what_is_wrong(machine: Machine, code: Path) -> None:
+    wrong = [
+        {"method": "tools/call", "params": {"name": 5}},
+        {"method": "tools/call", "params": {"name": "run_list", "arguments": [1]}},
+        {"method": "resources/read"},
+    ]
+    with Server(machine, code) as server:
+        told = server.answers_to(INITIALIZE, {"method": "notifications/initialized"}, *wrong)[1:]
+    said = [answer["error"]["message"] for answer in told]
+    assert [text.split(": ")[:2] for text in said] == [
+        ["tools/call", "params.name"],
+        ["tools/call", "params.arguments"],
+        ["resources/read", "params"],
+    ]
+    assert not any("http" in text or "pydantic" in text for text in said)
+
+
 def test_through_a_daemon_it_is_the_same_server(machine: Machine, code: Path) -> None:
     async def work() -> None:
         started = StdioServerParameters(

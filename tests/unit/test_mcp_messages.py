@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp.shared.message import SessionMessage
 
-from raddle.apps.mcp_server.connection import read_message
+from raddle.apps.mcp_server.messages import read_message
 
 CALL = '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x","arguments":{"query":"%s"}}}'
 

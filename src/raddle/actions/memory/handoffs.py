@@ -29,6 +29,10 @@ class Handoffs(NamedTuple):
     findings: list[Finding]
 
 
+LONGEST_HEADLINE = 500
+"""Characters: everybody who takes up the project reads it."""
+
+
 def publish_handoff(files: StoreFiles, writer: Writer, draft: Handoff) -> Handoff:
     """Publish `draft` as the handoff of its phase, in place of the one there is, which git keeps.
 
@@ -128,6 +132,11 @@ def _headline(text: str) -> str:
     headline = " ".join(text.split())
     if not headline:
         raise InvalidInput("a handoff needs a headline", "say in one line what the phase came to")
+    if len(headline) > LONGEST_HEADLINE:
+        raise InvalidInput(
+            f"a headline of {len(headline):,} characters",
+            f"one line, {LONGEST_HEADLINE} at most: more goes elsewhere",
+        )
     return headline
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from msgspec.structs import replace
+
 from raddle.actions.presenting.document import Document, Figure, Part
 from raddle.actions.presenting.frame import INNER, fitted, frame, shortened, with_feet
 from raddle.actions.presenting.grids import grids_of
@@ -31,6 +33,8 @@ from raddle.actions.presenting.slides import (
 from raddle.actions.presenting.tables import Table
 
 DECK = "deck.pptx"
+_LONGEST_HEADLINE = 2_000
+"""Of which a slide shows what fits; the report has all of it."""
 MOST_PAGES = 40
 """Slides of one table or list: who wants to see more of it reads the report."""
 _TITLES = ((48.0, 2), (40.0, 2), (32.0, 3), (24.0, 4))
@@ -42,7 +46,7 @@ _SMALL = 14.0
 
 def deck_of(document: Document) -> Deck:
     """The slides of a presentation."""
-    parts = document.parts
+    parts = tuple(replace(part, headline=part.headline[:_LONGEST_HEADLINE]) for part in document.parts)
     slides = [
         *(slide for number, part in enumerate(parts, start=1) for slide in _phase(part, number, len(parts))),
         *_results(parts),

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 import socket
-from typing import Any
 
 import anyio
 import mcp_types as types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 
+from raddle.apps.mcp_server.messages import read_message
 from raddle.apps.mcp_server.serving import build_server
 from raddle.apps.mcp_server.session import Session
 
@@ -110,39 +109,6 @@ async def _read(
                     writer.write(message)
                     await writer.drain()
             await open_calls.wait(_PATIENCE_SECONDS)
-
-
-def read_message(line: bytes) -> SessionMessage | bytes:
-    """The message in a line; else the line that answers it, for a client would wait for ever on one that is only
-    logged.
-
-    Half of a character outside of the basic plane, which a client makes by cutting a text in JavaScript, counts as
-    U+FFFD; so do bytes that are no UTF-8.
-    """
-    text = line.decode("utf-8", "replace")
-    with contextlib.suppress(ValueError):
-        return SessionMessage(types.jsonrpc_message_adapter.validate_json(text, by_name=False))
-    try:
-        plain: Any = json.loads(text, parse_constant=_no_number)
-    except (ValueError, RecursionError):
-        return _refusal(
-            types.PARSE_ERROR, "this is no JSON, or nested too deep: a message is one object on a line"
-        )
-    with contextlib.suppress(ValueError, RecursionError):
-        whole = json.dumps(plain, ensure_ascii=False).encode("utf-8", "replace").decode()
-        return SessionMessage(types.jsonrpc_message_adapter.validate_json(whole, by_name=False))
-    number = plain.get("id") if isinstance(plain, dict) else None
-    known = number if isinstance(number, str | int) and not isinstance(number, bool) else None
-    return _refusal(types.INVALID_REQUEST, "this is no message of JSON-RPC 2.0, or nested too deep", known)
-
-
-def _no_number(name: str) -> float:
-    raise ValueError(name)
-
-
-def _refusal(code: int, what: str, number: str | int | None = None) -> bytes:
-    answer = {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": what}}
-    return json.dumps(answer).encode("utf-8", "replace") + b"\n"
 
 
 async def _write(

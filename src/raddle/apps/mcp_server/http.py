@@ -14,8 +14,10 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+import mcp_types as types
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
+from raddle.apps.mcp_server.messages import read_message, refusal
 from raddle.apps.mcp_server.recalled import RecalledTexts
 from raddle.apps.mcp_server.server_shelf import ServerShelf
 from raddle.apps.mcp_server.serving import Context, build_server
@@ -91,7 +93,19 @@ class McpDoor:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer one request."""
-        await self._requests.handle_request(scope, receive, send)
+        body = await _body(receive)
+        if body is None:
+            what = f"a request has {_MOST_BODY_BYTES >> 20} MiB at most: send less at once"
+            await _say(send, 413, refusal(types.INVALID_REQUEST, what))
+            return
+        found = read_message(body)
+        if isinstance(found, bytes):
+            await _say(send, 400, found)
+            return
+        whole = found.message.model_dump_json(by_alias=True, exclude_unset=True).encode()
+        headers = [pair for pair in scope["headers"] if pair[0] != b"content-length"]
+        sent = {**scope, "headers": [*headers, (b"content-length", b"%d" % len(whole))]}
+        await self._requests.handle_request(sent, _again(whole, receive), send)
 
     def _visit(self, ctx: Context) -> Visit:
         """Whose call it is. What a caller was told is known again as long as this process remembers it."""
@@ -103,6 +117,36 @@ class McpDoor:
         while len(self._recalled) > _MOST_REMEMBERED:
             self._recalled.popitem(last=False)
         return Visit(self._config, self._hub, caller, recalled)
+
+
+async def _body(receive: Any) -> bytes | None:
+    """The request's body; None where it is more than is taken, or was not sent to its end."""
+    body = bytearray()
+    while True:
+        event = await receive()
+        if event["type"] != "http.request":
+            return None
+        body += event.get("body", b"")
+        if len(body) > _MOST_BODY_BYTES:
+            return None
+        if not event.get("more_body"):
+            return bytes(body)
+
+
+def _again(body: bytes, receive: Any) -> Any:
+    """An ASGI `receive` that gives this body, then what comes after it."""
+    first = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def give() -> Any:
+        return first.pop() if first else await receive()
+
+    return give
+
+
+async def _say(send: Any, status: int, body: bytes) -> None:
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
 
 
 def open_door(hub: Hub) -> McpDoor:

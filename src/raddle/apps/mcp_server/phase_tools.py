@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from raddle.apps.mcp_server.paging import LARGEST_ANSWER, part_of
-from raddle.apps.mcp_server.recalled import recalled
+from raddle.apps.mcp_server.recalled import recalled, refuse_answers
 from raddle.apps.mcp_server.run_tools import PhaseName, RunId
 from raddle.apps.mcp_server.session import Session
 from raddle.apps.mcp_server.texts import tags_of, warn_of_secrets
@@ -161,6 +161,7 @@ def summary_update(session: Session, given: SummaryUpdate, call: Call) -> dict[s
     from raddle.wiring.memory_syncing import versions_kept  # noqa: PLC0415
 
     text = given.markdown
+    refuse_answers(text)
     kept = f"{text}\n" if text.strip() and not text.endswith("\n") else text
     with session.memory(given.workspace) as memory:
         run, phase = _place(memory, given.run_id, given.phase)
@@ -190,6 +191,7 @@ def handoff_publish(session: Session, given: HandoffPublish, call: Call) -> dict
     from raddle.model.memory.repo_layout import handoff_file  # noqa: PLC0415
     from raddle.wiring.memory_syncing import versions_kept  # noqa: PLC0415
 
+    refuse_answers(given.headline, *(given.decisions or ()), *(given.open_questions or ()))
     with session.memory(given.workspace) as memory:
         run, phase = _place(memory, given.run_id, given.phase)
         draft = Handoff(

@@ -26,6 +26,15 @@ def recalled(value: dict[str, Any]) -> dict[str, Any]:
     return {RECALLED_KEY: NOTICE, **value}
 
 
+def refuse_answers(*texts: str) -> None:
+    """InvalidInput where one of them holds a whole answer of raddle's, mark and all."""
+    if any(RECALLED_KEY in text for text in texts):
+        raise InvalidInput(
+            f"this holds an answer of raddle's ({RECALLED_KEY}), whose text is kept already",
+            "say what you make of it in your own words, and name where it stands",
+        )
+
+
 class RecalledTexts:
     """The paragraphs that were given out in one session, by their hash, and where each came from. For any thread."""
 
@@ -52,6 +61,7 @@ class RecalledTexts:
     def refuse_copy(self, text: str, *, place: str = "") -> None:
         """InvalidInput where `text` says nothing but what was given out here, by its paragraphs. `place`: where it is
         to be kept; what came from there may go back."""
+        refuse_answers(text)
         found = _paragraphs(text)
         with self._lock:
             origins = [self._known.get(mark) for mark, _ in found]

@@ -18,6 +18,8 @@ from enum import Enum, auto
 _PIECE_BYTES = 1 << 16
 _LAST_WORDS_SECONDS = 2.0
 """So long the server may go on to answer once the client is gone, or a signal came."""
+_ANSWERS_SECONDS = 35.0
+"""And so long where the client has only said its last, and listens."""
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -60,10 +62,22 @@ def relay(connection: socket.socket, incoming: int, outgoing: int) -> Ending:
         ending = ended[0] if ended else Ending.SIGNAL
         with contextlib.suppress(OSError):
             connection.shutdown(socket.SHUT_WR)
+        if ending is Ending.CLIENT:
+            _wait_for_answers(done, outgoing)
         out.join(_LAST_WORDS_SECONDS)
         with contextlib.suppress(OSError):
             connection.shutdown(socket.SHUT_RDWR)
     return ending
+
+
+def _wait_for_answers(done: int, outgoing: int) -> None:
+    """Until the server has said all, a signal comes, or nobody listens any more, at most so long."""
+    if len(os.read(done, 16)) > 1:  # besides the client's end
+        return
+    waited = select.poll()
+    waited.register(done, select.POLLIN)
+    waited.register(outgoing, 0)  # an end that nobody reads tells so unasked
+    waited.poll(_ANSWERS_SECONDS * 1000)
 
 
 def _copy(read: Callable[[], bytes], write: Callable[[bytes], object]) -> bool:

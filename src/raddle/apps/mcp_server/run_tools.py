@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta
 
+from raddle.actions.memory.handoffs import LONGEST_HEADLINE
 from raddle.apps.mcp_server.memory_tools import Cursor, Limit, listed
 from raddle.apps.mcp_server.paging import CHARACTERS_A_TOKEN, LARGEST_ANSWER, Budget, after, page
 from raddle.apps.mcp_server.recalled import recalled
@@ -287,7 +288,7 @@ def _recent(
     for run in [run for run in list_runs(memory.files).runs if run.run_id != current][:most]:
         shape = run_shape(run)
         if headlines := {
-            one.from_phase: one.headline for one in list_handoffs(memory.files, run.run_id).handoffs
+            one.from_phase: _line(one.headline) for one in list_handoffs(memory.files, run.run_id).handoffs
         }:
             shape["headlines"] = headlines
         if not budget.takes(shape):
@@ -295,6 +296,11 @@ def _recent(
         session.recalled.note(f"handoffs of run {run.run_id}", *headlines.values())
         told.append(shape)
     return told
+
+
+def _line(headline: str) -> str:
+    """Not more of it than a line: another program may have written any length."""
+    return headline if len(headline) <= LONGEST_HEADLINE else f"{headline[:LONGEST_HEADLINE]} …"
 
 
 def _told_of(session: Session, found: RunOverview, budget: Budget) -> dict[str, Any]:
@@ -309,7 +315,7 @@ def _told_of(session: Session, found: RunOverview, budget: Budget) -> dict[str, 
             "open_questions": handoff.open_questions,
         }
         if not budget.takes(shape):
-            shape = {"phase": handoff.from_phase, "headline": handoff.headline, "more": "handoff_get"}
+            shape = {"phase": handoff.from_phase, "headline": _line(handoff.headline), "more": "handoff_get"}
             budget.takes(shape)
         session.recalled.note(f"handoff of {handoff.from_phase}", handoff.headline, *handoff.decisions)
         handoffs.insert(0, {name: value for name, value in shape.items() if value})

@@ -19,9 +19,10 @@ import anyio.from_thread
 import anyio.to_thread
 import mcp_types as types
 import msgspec
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import CallNext, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
+from pydantic import ValidationError
 
 from raddle import __version__
 from raddle.apps.mcp_server.catalogue import INSTRUCTIONS, TOOLS
@@ -61,7 +62,7 @@ def build_server(
             "on_list_prompts": handlers.list_prompts,
             "on_get_prompt": handlers.get_prompt,
         }
-    return Server(
+    server: Server[Any] = Server(
         "raddle",
         version=__version__,
         title="raddle",
@@ -71,6 +72,19 @@ def build_server(
         get_tool_input_schema=handlers.schema,
         **rest,
     )
+    server.middleware.append(_say_what_is_wrong)
+    return server
+
+
+async def _say_what_is_wrong(ctx: Context, call_next: CallNext) -> Any:
+    """The SDK says of parameters of the wrong form that they are invalid, and no more."""
+    try:
+        return await call_next(ctx)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        where = ".".join(map(str, first["loc"])) or "params"
+        what = f"{ctx.method}: {where}: {first['msg'][:1].lower()}{first['msg'][1:]}"
+        raise MCPError(types.INVALID_PARAMS, what) from error
 
 
 class _Handlers:

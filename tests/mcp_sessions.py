@@ -10,7 +10,7 @@ from raddle.apps.mcp_server.catalogue import TOOLS
 from raddle.apps.mcp_server.session import Access, Session
 from raddle.apps.mcp_server.tools import Call, arguments_of
 from raddle.config import load_config
-from raddle.model.threads.recalled import RECALLED_KEY
+from raddle.model.threads.recalled import PRIVATE_KEY, RECALLED_KEY
 
 QUIET = Call(progress=lambda done, of, what: None, is_over=lambda: False)
 BY_NAME = {tool.name: tool for tool in TOOLS}
@@ -31,5 +31,5 @@ def call(session: Session, tool: str, **arguments: Any) -> dict[str, Any]:
     """What a tool gives, as if a client had called it."""
     one = BY_NAME[tool]
     told = one.run(session, arguments_of(one, arguments), QUIET)
-    assert told.keys() <= {*one.gives, RECALLED_KEY}, f"{tool} gives {sorted(told)}"
+    assert told.keys() <= {*one.gives, RECALLED_KEY, PRIVATE_KEY}, f"{tool} gives {sorted(told)}"
     return told

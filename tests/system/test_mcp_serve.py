@@ -147,7 +147,7 @@ def test_requests_that_are_piped_in_are_all_answered(machine: Machine, code: Pat
 
 
 def test_what_is_no_request_is_answered_with_what_is_wrong(machine: Machine, code: Path) -> None:
-    wrong = [
+    wrong: list[dict[str, Any]] = [
         {"method": "tools/call", "params": {"name": 5}},
         {"method": "tools/call", "params": {"name": "run_list", "arguments": [1]}},
         {"method": "resources/read"},

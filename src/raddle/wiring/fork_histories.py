@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from raddle.actions.importing.importer import Links, Write, thread_id_of
 from raddle.actions.importing.joining import turns_before
+from raddle.actions.importing.privacy import private_writes
 from raddle.actions.importing.registry import importer_of
 from raddle.actions.importing.run import Converted
 from raddle.actions.importing.run_plan import SessionPlan
@@ -21,7 +22,6 @@ from raddle.model.errors import RaddleError
 from raddle.model.threads.message import Message
 from raddle.model.threads.thread import Thread
 from raddle.wiring import Stores
-from raddle.wiring.import_worker import private_writes
 
 
 class FirstSession(Struct):

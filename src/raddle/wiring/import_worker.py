@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from raddle.actions.importing.importer import Importer, NamesWorkspace, SourceName, Taken, Write
+from raddle.actions.importing.privacy import private_writes, tells_of_private
 from raddle.actions.importing.registry import agents, importer_of
 from raddle.actions.importing.rules import Rules, workspace_in
 from raddle.actions.importing.run import Converted, mistake
@@ -133,11 +134,14 @@ class _NewThreadSink(BlobSink):
         self._newest = (0, "")
         self.copied_from = ""
         """The thread in which the newest turn was said."""
+        self.is_private = False
+        """Is something in it that raddle told of a private thread?"""
 
     def take(self, taken: Taken, *, anew: bool = False) -> None:
         """Messages and blobs, as they are finished."""
         self.keep_blobs(taken)
         for message in self._spool.add(taken.messages, anew=anew):
+            self.is_private = self.is_private or tells_of_private(message)
             row = index_row(message, self._cutter)
             place = (row.text.order, message.id)
             if place >= self._newest and says_something(message):
@@ -236,6 +240,8 @@ def _convert(setup: Setup, task: Task, send: Callable[[bytes], None], *, is_give
         if not read.thread_id or not len(spool):
             return Done(converted=converted)
         writes = with_context(read.registers, setup.rules, memory.remotes)
+        if sink.is_private:
+            writes += private_writes(0)
         return _prepared(read.thread_id, writes, converted, sink, spool)
     finally:
         sink.drop_segment()
@@ -325,11 +331,6 @@ def with_context(registers: tuple[Write, ...], rules: Rules, remotes: Remotes) -
     if rules.makes_private(said if isinstance(said, str) else None, remote):
         writes += private_writes(n)
     return writes
-
-
-def private_writes(n: int) -> tuple[Write, Write]:
-    """What makes a thread private from its first byte; `n` in microseconds."""
-    return ("is_private", n, True), ("visibility", n, "private")
 
 
 def converted_of(importer: Importer, plan: SessionPlan, read: SessionRead) -> Converted:

@@ -13,6 +13,7 @@ import msgspec
 
 from raddle.actions.importing.importer import SourceName, Taken
 from raddle.actions.importing.joining import news_of
+from raddle.actions.importing.privacy import private_writes
 from raddle.actions.importing.registry import IMPORTERS, importer_of
 from raddle.actions.importing.rules import Rules
 from raddle.actions.importing.run_plan import Segment, SessionPlan, SourceEntry, SourceFile, plan_import
@@ -32,7 +33,7 @@ from raddle.model.threads.message import Message
 from raddle.model.threads.thread import Thread, join_messages
 from raddle.wiring import Stores
 from raddle.wiring.fork_histories import first_session
-from raddle.wiring.import_worker import BlobSink, Remotes, private_writes, with_context
+from raddle.wiring.import_worker import BlobSink, Remotes, with_context
 from raddle.wiring.source_names import root_of
 from raddle.wiring.source_segments import bytes_of, generations_in
 

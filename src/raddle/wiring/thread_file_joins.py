@@ -12,6 +12,7 @@ from collections.abc import Callable
 import msgspec
 
 from raddle.actions.importing.importer import Problem
+from raddle.actions.importing.privacy import private_writes
 from raddle.actions.importing.run import Converted
 from raddle.actions.importing.run_plan import (
     PURGED,
@@ -29,7 +30,6 @@ from raddle.model.threads.delta import Delta
 from raddle.model.threads.edits import imported_registers
 from raddle.model.threads.thread import Thread
 from raddle.wiring import Stores
-from raddle.wiring.import_worker import private_writes
 
 _AGENTS = {one.agent: one for one in THREAD_FILES}
 _PRIVACY = ("is_private", "visibility")

@@ -11,6 +11,7 @@ from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from raddle.actions.importing.importer import Write
+from raddle.actions.importing.privacy import private_writes, tells_of_private
 from raddle.model.threads.delta import Delta
 from raddle.model.threads.edits import imported_registers
 from raddle.model.threads.message import Message, changed
@@ -43,6 +44,8 @@ def news_of(
             news.append(stands)
             new += before is None
         shown.update(attachment.sha256 for attachment in stands.attachments)
+    if any(map(tells_of_private, news)):
+        writes = (*writes, *private_writes(0))
     registers = imported_registers(known.registers, writes)
     delta = Delta(
         version=max(known.version, 1),

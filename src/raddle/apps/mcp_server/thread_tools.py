@@ -105,7 +105,7 @@ def thread_search(session: Session, given: ThreadSearch, call: Call) -> dict[str
     }
     if not answer.cursor:
         del told["cursor"]
-    return recalled(told)
+    return recalled(told, is_private=any(hit.thread.is_private for hit in answer.hits))
 
 
 def _scope(looked: Looked, scope: Scope) -> dict[str, Any]:
@@ -166,7 +166,7 @@ def thread_list(session: Session, given: ThreadList, call: Call) -> dict[str, An
     }
     if found.cursor:
         told["cursor"] = found.cursor
-    return recalled(told)
+    return recalled(told, is_private=any(row.is_private for row in found.rows))
 
 
 def thread_read(session: Session, given: ThreadRead, call: Call) -> dict[str, Any]:
@@ -191,7 +191,8 @@ def thread_read(session: Session, given: ThreadRead, call: Call) -> dict[str, An
     else:
         raise InvalidInput("offset is for one message", "give its message_id too")
     session.recalled.note(f"raddle://thread/{thread.id}", *texts)
-    return recalled({"thread": _thread_told(thread, looked, is_short=bool(given.cursor)), **told})
+    told = {"thread": _thread_told(thread, looked, is_short=bool(given.cursor)), **told}
+    return recalled(told, is_private=thread.is_private)
 
 
 def _thread_told(thread: Thread, looked: Looked, *, is_short: bool) -> dict[str, Any]:

@@ -13,6 +13,8 @@ import msgspec
 
 RECALLED_KEY = "recalled_by_raddle"
 """The first key of every answer that holds stored text."""
+PRIVATE_KEY = "private_by_raddle"
+"""The second one of an answer that tells of a private thread: who keeps that answer, keeps it private."""
 _HEAD = 1600
 """Characters in which the mark stands where an agent leaves the order as it was: what it puts before is short."""
 _LONGEST, _DEEPEST = 1 << 20, 6
@@ -37,6 +39,11 @@ def is_recalled(output: str) -> bool:
         return True
     told = re.match(_AS_AGENTS_TELL, output)
     return _is_marked((output if told is None else output[told.end() :]).lstrip(), _DEEPEST)
+
+
+def holds_private(output: str) -> bool:
+    """Is it such an answer, and tells of a private thread?"""
+    return PRIVATE_KEY in output and is_recalled(output)
 
 
 def _is_marked(plain: Any, deep: int) -> bool:

@@ -163,6 +163,15 @@ def test_what_is_no_request_is_answered_with_what_is_wrong(machine: Machine, cod
     assert not any("http" in text or "pydantic" in text for text in said)
 
 
+def test_what_is_named_and_not_there_is_said_at_once(machine: Machine, code: Path) -> None:
+    for option in ("--workspace", "--store"):
+        with Server(machine, code, option, str(code / "nowhere")) as server:
+            number, out, err = server.end()
+        assert (number, out) == (3, b""), err
+        assert "nowhere" in err
+        assert len(err.splitlines()) == 2
+
+
 def test_through_a_daemon_it_is_the_same_server(machine: Machine, code: Path) -> None:
     async def work() -> None:
         started = StdioServerParameters(

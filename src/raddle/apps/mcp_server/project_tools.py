@@ -10,6 +10,7 @@ from msgspec import Meta
 from raddle.apps.mcp_server.session import Session
 from raddle.apps.mcp_server.texts import tags_of
 from raddle.apps.mcp_server.tools import SETS, Arguments, Call, Hints, Tool
+from raddle.model.errors import InvalidInput
 
 
 class StoreInit(Arguments, frozen=True, kw_only=True):
@@ -35,6 +36,8 @@ def store_init(session: Session, given: StoreInit, call: Call) -> dict[str, Any]
     where the workspace is none; one that is there, here or on the remote, is opened instead."""
     from raddle.wiring.memory_agents import make_or_open  # noqa: PLC0415
 
+    if given.name is not None and not given.name.isprintable():
+        raise InvalidInput("the name is more than a line", "it is what people call the project")
     with session.stores(given.workspace) as stores:
         made = make_or_open(stores, given.project_id, phases=tags_of(given.phases), name=given.name)
         session.freshness.keep(made.root, session.config)

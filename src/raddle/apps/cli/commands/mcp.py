@@ -13,7 +13,7 @@ from raddle.apps.cli import diagnostics, output, words
 from raddle.apps.cli.commands.hooks import this_program
 from raddle.apps.cli.options import TextType, Words, as_json
 from raddle.config import Config, load_config
-from raddle.model.errors import InvalidInput, StorageError, UserError
+from raddle.model.errors import InvalidInput, NotFound, StorageError, UserError
 
 if TYPE_CHECKING:
     from raddle.wiring.mcp_registrations import Plan
@@ -47,8 +47,21 @@ def mcp_serve(
 ) -> None:
     """Serve until stdin ends."""
     config = load_config(workspace=workspace, store=store)
+    _check_named(workspace, store)
     if no_daemon or not _relayed(config, all_repositories=all_repositories, include_private=include_private):
         _serve_here(config, all_repositories=all_repositories, include_private=include_private)
+
+
+def _check_named(workspace: str | None, store: str | None) -> None:
+    """NotFound now, for what is named here, and not with each thing that an agent asks."""
+    from raddle.wiring.memory_places import is_store, named_folder  # noqa: PLC0415  the help needs neither
+
+    if workspace is not None and not named_folder(workspace).is_dir():
+        raise NotFound("folder", workspace, "--workspace names the project's folder")
+    if store is not None and not is_store(named_folder(store)):
+        raise NotFound(
+            "memory at", store, "--store names its folder; `raddle store list` lists those of this machine"
+        )
 
 
 def _relayed(config: Config, *, all_repositories: bool, include_private: bool) -> bool:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import Self
+import socket
+import sys
+import threading
+from typing import Any, Self
 
 from tests.warm_program import WarmProcess
 
@@ -59,3 +62,17 @@ class ListeningProgram:
         if self._stdin >= 0:
             os.close(self._stdin)
         self._stdin = -1
+
+
+def serve_until_stdin_ends(server: Any, door: socket.socket, address: str) -> None:
+    """In such a program: tell the address, and be this uvicorn server at that socket."""
+
+    def end() -> None:
+        while os.read(0, 1):
+            continue
+        server.should_exit = True
+
+    threading.Thread(target=end, daemon=True).start()
+    sys.stdout.write(f"{address}\n")
+    sys.stdout.flush()
+    server.run(sockets=[door])

@@ -7,16 +7,15 @@ every request), or `made-up` (tools that a suite of tests asks for by name, over
 
 from __future__ import annotations
 
-import os
 import socket
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
 from raddle.apps.mcp_server.session import Session
 from raddle.apps.mcp_server.tools import READS, Arguments, Call, Tool
 from raddle.model.errors import InvalidInput
+from tests.listening_program import serve_until_stdin_ends
 
 
 class NoArguments(Arguments, frozen=True, kw_only=True):
@@ -97,16 +96,7 @@ def main(what: str, *arguments: str) -> None:
     with socket.socket() as door:
         door.bind(("127.0.0.1", 0))
         door.listen()
-        threading.Thread(target=_end_with_stdin, args=(server,), daemon=True).start()
-        sys.stdout.write(f"http://127.0.0.1:{door.getsockname()[1]}/mcp\n")
-        sys.stdout.flush()
-        server.run(sockets=[door])
-
-
-def _end_with_stdin(server: Any) -> None:
-    while os.read(0, 1):
-        continue
-    server.should_exit = True
+        serve_until_stdin_ends(server, door, f"http://127.0.0.1:{door.getsockname()[1]}/mcp")
 
 
 if __name__ == "__main__":

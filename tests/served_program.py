@@ -6,15 +6,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.listening_program import ListeningProgram
+from tests.listening_program import ListeningProgram, serve_until_stdin_ends
 
 NEEDED = (
     "raddle.server.app",
@@ -56,16 +54,7 @@ def main(conninfo: str, blobs: str, socket_path: str = "") -> None:
             Path(socket_path).unlink(missing_ok=True)  # of one that was killed
         door.bind(socket_path or ("127.0.0.1", 0))
         door.listen()
-        threading.Thread(target=_end_with_stdin, args=(server,), daemon=True).start()
-        sys.stdout.write(f"{socket_path or f'http://127.0.0.1:{door.getsockname()[1]}'}\n")
-        sys.stdout.flush()
-        server.run(sockets=[door])
-
-
-def _end_with_stdin(server: Any) -> None:
-    while os.read(0, 1):
-        continue
-    server.should_exit = True
+        serve_until_stdin_ends(server, door, socket_path or f"http://127.0.0.1:{door.getsockname()[1]}")
 
 
 if __name__ == "__main__":

@@ -144,15 +144,20 @@ def test_the_same_bytes_under_the_same_id_are_nothing_new(
     assert everything(tmp_path) == before
 
 
+def copies_of(added: Added, clone: Clone, folder: Path) -> list[Path]:
+    """Every file that holds its bytes: in the memory, or in the folder of blobs."""
+    places = (clone.root / added.artifact.uri, *(folder / "blobs").rglob("*"))
+    return [path for path in places if path.is_file()]
+
+
 @pytest.mark.parametrize("data", [b"text\n", LARGE[:300_000]], ids=["inline", "blob"])
 def test_bytes_that_were_lost_are_back_when_they_are_given_again(
     ada: Clone, shelves: Shelves, tmp_path: Path, data: bytes
 ) -> None:
     run_id = a_run(ada)
     added = add(ada, shelves, run_id, "one", data)
-    for path in (ada.root / added.artifact.uri, *(tmp_path / "blobs").rglob("*")):
-        if path.is_file():
-            path.unlink()
+    for path in copies_of(added, ada, tmp_path):
+        path.unlink()
     with pytest.raises(NotFound):
         got(ada, shelves, run_id, "one")
     assert add(ada, shelves, run_id, "one", data) == Added(added.artifact, is_new=False, is_mended=True)
@@ -165,9 +170,8 @@ def test_bytes_that_are_damaged_are_whole_when_they_are_given_again(
 ) -> None:
     run_id = a_run(ada)
     added = add(ada, shelves, run_id, "one", data)
-    for path in (ada.root / added.artifact.uri, *(tmp_path / "blobs").rglob("*")):
-        if path.is_file():
-            path.write_bytes(data[:-1] + b"?")
+    for path in copies_of(added, ada, tmp_path):
+        path.write_bytes(data[:-1] + b"?")
     with pytest.raises(BrokenFormat):
         got(ada, shelves, run_id, "one")
     assert add(ada, shelves, run_id, "one", data) == Added(added.artifact, is_new=False, is_mended=True)

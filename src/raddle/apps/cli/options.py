@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -53,6 +53,27 @@ class Words(TextType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The text, fit to be printed."""
         return mended(str(value))
+
+
+class KnownName(TextType):
+    """One of some names, or what is `short_for` one. What is none is InvalidInput: `what` says what it is not, `else_`
+    what to do besides."""
+
+    def __init__(
+        self, name: str, known: tuple[str, ...], short_for: Mapping[str, str], *, what: str, else_: str
+    ) -> None:
+        self.name = name
+        self._known, self._short_for, self._what, self._else = known, short_for, what, else_
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Its name, as the help has it."""
+        name = self._short_for.get(str(value), str(value))
+        if name not in self._known:
+            raise InvalidInput(
+                f"{words.cut(words.one_line(name), 40)!r} is no {self._what}",
+                f"there are {', '.join(self._known)}; {self._else}",
+            )
+        return name
 
 
 class KeptText(TextType):

@@ -13,7 +13,7 @@ import click
 
 from raddle.actions.importing.agent_names import SHORT_FOR
 from raddle.apps.cli import diagnostics, output, words
-from raddle.apps.cli.options import TextType, as_json
+from raddle.apps.cli.options import KnownName, as_json
 from raddle.config import load_config
 from raddle.model.errors import InvalidInput, RaddleError
 from raddle.wiring import open_stores
@@ -30,23 +30,17 @@ _MOST_SECONDS = 2.0
 _PIECE_BYTES = 1 << 16
 
 
-class _Agent(TextType):
-    """An agent that has hooks; `claude` and `gemini` are short for two of them."""
-
-    name = "agent"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Its name, as `raddle import` has it."""
-        name = SHORT_FOR.get(str(value), str(value))
-        if name not in _AGENTS:
-            raise InvalidInput(
-                f"{words.cut(words.one_line(name), 40)!r} is no agent whose hooks raddle knows",
-                f"there are {', '.join(_AGENTS)}; `raddle import --watch` follows every agent",
-            )
-        return name
-
-
-_agent = click.argument("agent", metavar="AGENT", type=_Agent())
+_agent = click.argument(
+    "agent",
+    metavar="AGENT",
+    type=KnownName(
+        "agent",
+        _AGENTS,
+        SHORT_FOR,
+        what="agent whose hooks raddle knows",
+        else_="`raddle import --watch` follows every agent",
+    ),
+)
 _yes = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 
 

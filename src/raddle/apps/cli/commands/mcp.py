@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from raddle.apps.cli import diagnostics, output, words
 from raddle.apps.cli.commands.hooks import this_program
-from raddle.apps.cli.options import TextType, Words, as_json
+from raddle.apps.cli.options import KnownName, Words, as_json
 from raddle.config import Config, load_config
 from raddle.model.errors import InvalidInput, NotFound, StorageError, UserError
 
@@ -96,23 +96,17 @@ def _serve_here(config: Config, *, all_repositories: bool, include_private: bool
         raise InvalidInput("the client sent a message that has no end", "start the agent's servers again")
 
 
-class _Client(TextType):
-    """A program whose agents take servers."""
-
-    name = "client"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Its name, as the help has it."""
-        name = _SHORT_FOR.get(str(value), str(value))
-        if name not in _CLIENTS:
-            raise InvalidInput(
-                f"{words.cut(words.one_line(name), 40)!r} is no client that raddle knows",
-                f"there are {', '.join(_CLIENTS)}; any other starts `raddle mcp-serve` over stdio",
-            )
-        return name
-
-
-_client = click.argument("client", metavar="CLIENT", type=_Client())
+_client = click.argument(
+    "client",
+    metavar="CLIENT",
+    type=KnownName(
+        "client",
+        _CLIENTS,
+        _SHORT_FOR,
+        what="client that raddle knows",
+        else_="any other starts `raddle mcp-serve` over stdio",
+    ),
+)
 _scope = click.option(
     "--scope",
     type=click.Choice(["project", "user"]),

@@ -241,4 +241,4 @@ def test_a_project_file_that_cannot_be_read_is_told_with_what_to_do(tmp_path: Pa
     (root / PROJECT_FILE).write_text("{{{{")
     with pytest.raises(BrokenFormat) as broken:
         read_project(root)
-    assert f"checkout HEAD -- {PROJECT_FILE}" in broken.value.hint
+    assert "verify --fix" in broken.value.hint

@@ -259,3 +259,17 @@ def test_a_store_that_lost_its_link_says_what_mends_it_and_that_does(tmp_path: P
     assert "it is a repository of its own, and .raddle.yaml says" in status.err
     assert "is in no" not in done("store", "adopt", "-y").err
     assert done("store", "status", "--json").json["apart"] == ""
+
+
+def test_a_project_file_that_cannot_be_read_is_mended_by_what_the_error_names(code: Path) -> None:
+    done("store", "init", "kiln", "--worktree-repo", str(code))
+    project = code / BRANCH / "project.yaml"
+    whole = project.read_bytes()
+    for broken in ("{{{{", "", "<<<<<<< HEAD\n"):
+        project.write_text(broken)
+        refused = raddle("store", "status")
+        assert (refused.code, len(refused.err.splitlines())) == (5, 2)
+        assert "`raddle store verify --fix`" in refused.err
+        done("store", "verify", "--fix")
+        assert project.read_bytes() == whole
+        assert done("store", "status", "--json").json["project_id"] == "kiln"

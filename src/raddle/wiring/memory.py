@@ -5,13 +5,14 @@ Which folder that is, `memory_places` finds out.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from raddle.config import Config
-from raddle.model.errors import InvalidInput
+from raddle.model.errors import BrokenFormat, InvalidInput
 from raddle.wiring import Stores
 
 if TYPE_CHECKING:
@@ -24,20 +25,23 @@ if TYPE_CHECKING:
 class ProjectMemory:
     """One store. `host`: the code repository whose marker led here; None where none did.
 
-    NewerFormat, BrokenFormat or NotFound where the folder is no store that this raddle may touch.
+    NewerFormat, BrokenFormat or NotFound where the folder is no store that this raddle may touch. `may_be_broken`: for
+    who mends it, also where what it says of itself cannot be read.
     """
 
-    def __init__(self, stores: Stores, root: Path, *, host: Path | None = None) -> None:
+    def __init__(
+        self, stores: Stores, root: Path, *, host: Path | None = None, may_be_broken: bool = False
+    ) -> None:
         self.stores = stores
         self.root = Path(os.path.realpath(root))
         self.host = host
-        self.project  # noqa: B018  a store from the future is refused before anything else is looked at
+        with contextlib.suppress(*((BrokenFormat,) if may_be_broken else ())):
+            self.project  # noqa: B018  a store from the future is refused before anything else is looked at
 
     @functools.cached_property
     def own_folder(self) -> Path:
         """What raddle keeps of this store on this machine alone: in git's own folder, which no commit sees."""
         from raddle.adapters.memory_repo.links import git_folder_of  # noqa: PLC0415
-        from raddle.model.errors import BrokenFormat  # noqa: PLC0415
 
         folder = git_folder_of(self.root)
         if folder is None:
@@ -102,7 +106,7 @@ class ProjectMemory:
 def read_project(root: Path) -> Project:
     """The project of the store at `root`; NotFound where that is no store, a FormatError where it cannot be read."""
     from raddle.adapters.files import find_bytes  # noqa: PLC0415
-    from raddle.model.errors import BrokenFormat, NotFound  # noqa: PLC0415
+    from raddle.model.errors import NotFound  # noqa: PLC0415
     from raddle.model.memory.project import decode_project  # noqa: PLC0415
     from raddle.model.memory.repo_layout import PROJECT_FILE  # noqa: PLC0415
     from raddle.wiring.memory_places import is_cut_short  # noqa: PLC0415
@@ -123,9 +127,7 @@ def read_project(root: Path) -> Project:
     try:
         return decode_project(data)
     except BrokenFormat as error:
-        error.hint = (
-            error.hint or f"bring its last version back: git -C {root} checkout HEAD -- {PROJECT_FILE}"
-        )
+        error.hint = error.hint or "`raddle store verify --fix` brings its last whole version back"
         raise
 
 
@@ -136,9 +138,9 @@ def host_name(config: Config) -> str | None:
     return None if config.memory_hide_host else socket.gethostname() or None
 
 
-def open_memory(stores: Stores, given: str | None = None) -> ProjectMemory:
+def open_memory(stores: Stores, given: str | None = None, *, may_be_broken: bool = False) -> ProjectMemory:
     """The store that `given` (`--store`), RADDLE_STORE or the workspace's marker names."""
     from raddle.wiring.memory_places import find_store  # noqa: PLC0415
 
     place = find_store(stores.config, given)
-    return ProjectMemory(stores, place.root, host=place.host)
+    return ProjectMemory(stores, place.root, host=place.host, may_be_broken=may_be_broken)

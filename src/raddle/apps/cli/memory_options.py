@@ -23,8 +23,8 @@ agent_option = click.option(
 )
 
 
-def with_memory(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Hand a command the opened store as its first argument; adds `--store`."""
+def with_memory(command: Callable[..., Any], *, may_be_broken: bool = False) -> Callable[..., Any]:
+    """Hand a command the opened store as its first argument; adds `--store`. `may_be_broken`: for who mends it."""
 
     @store_option
     @functools.wraps(command)
@@ -32,7 +32,8 @@ def with_memory(command: Callable[..., Any]) -> Callable[..., Any]:
         from raddle.wiring.memory import open_memory  # noqa: PLC0415
 
         with open_stores(report=diagnostics.found) as stores:
-            return command(open_memory(stores, store_path), *args, **kwargs)
+            memory = open_memory(stores, store_path, may_be_broken=may_be_broken)
+            return command(memory, *args, **kwargs)
 
     return run
 

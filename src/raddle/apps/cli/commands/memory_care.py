@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 import click
@@ -144,7 +145,7 @@ def _plain(report: SyncReport) -> dict[str, object]:
 @click.option("--fix", is_flag=True, help="Put right what can be.")
 @click.option("--blobs", is_flag=True, help="Read the bytes of large artifacts too.")
 @as_json
-@with_memory
+@functools.partial(with_memory, may_be_broken=True)
 def verify(memory: ProjectMemory, *, fix: bool, blobs: bool, json: bool) -> None:
     """Print what is not as it should be."""
     from raddle.wiring.memory_syncing import verify_memory  # noqa: PLC0415

@@ -213,44 +213,60 @@ class FileBatch:
     """
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[Path, Path]] = []
+        self._waiting: list[tuple[str, str]] = []
+        """(temporary name, path); texts, for a `Path` takes as long to be made as a small file."""
+        self._mark = os.urandom(8).hex()
 
-    def write(self, path: Path, data: bytes, *, mode: int | None = None) -> None:
+    def write(self, path: Path | str, data: bytes, *, mode: int | None = None) -> None:
         """Lay `data` beside `path`, 0600 unless said, ready for the commit."""
-        new = NewFile(path.parent)
+        place = os.fspath(path)
+        folder = os.path.dirname(place) or "."
+        number = len(self._waiting)
+        temporary = f"{folder}/{TEMPORARY_PREFIX}{self._mark}-{number}{TEMPORARY_SUFFIX}"
         try:
-            new.write(data)
-            if mode is not None:
-                new.path.chmod(mode)
-            self._waiting.append((new.set_aside(), path))
-        except BaseException:
-            new.discard()
-            raise
+            fd = os.open(temporary, _MAKE, _PRIVATE_FILE)
+            self._waiting.append((temporary, place))
+            try:
+                write_all(fd, data)
+                if mode is not None:
+                    os.fchmod(fd, mode)
+            except BaseException:
+                del self._waiting[number]
+                _remove(Path(temporary))
+                raise
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise storage_error(error, Path(folder), "write in") from error
 
     def commit(self) -> None:
         """Make all of it durable, then give each file its name."""
+        folders = {Path(folder) for folder in {os.path.dirname(place) or "." for _, place in self._waiting}}
         try:
             # Before the renames, or a power cut could leave a whole file's name on an empty file.
-            _sync_all([temporary for temporary, _ in self._waiting])
+            if not _sync_file_systems(folders):
+                for temporary, _ in self._waiting:
+                    _on_open(Path(temporary), sync)
             self._rename_all()
+            _sync_folders(folders)
         finally:
             self.discard()
 
     def _rename_all(self) -> None:
-        folders = {path.parent for _, path in self._waiting}
-        while self._waiting:
-            temporary, path = self._waiting[0]
-            try:
-                temporary.replace(path)
-            except OSError as error:
-                raise storage_error(error, path, "write") from error
-            del self._waiting[0]
-        _sync_folders(folders)
+        done = 0
+        try:
+            for temporary, place in self._waiting:
+                os.replace(temporary, place)
+                done += 1
+        except OSError as error:
+            raise storage_error(error, Path(self._waiting[done][1]), "write") from error
+        finally:
+            del self._waiting[:done]
 
     def discard(self) -> None:
         """Drop what is not committed."""
         for temporary, _ in self._waiting:
-            _remove(temporary)
+            _remove(Path(temporary))
         self._waiting.clear()
 
     def __enter__(self) -> Self:
@@ -350,13 +366,6 @@ def _remove(path: Path) -> None:
     """Remove a temporary file; one that cannot go now is swept later."""
     with contextlib.suppress(OSError):
         path.unlink(missing_ok=True)
-
-
-def _sync_all(files: list[Path]) -> None:
-    """Wait for the bytes of all `files`: by one sync of their file system where there is such a call."""
-    if not _sync_file_systems(file.parent for file in files):
-        for file in files:
-            _on_open(file, sync)
 
 
 def _sync_folders(folders: set[Path]) -> None:

@@ -67,8 +67,9 @@ def commit_changes(
     ManyRemoved, and nothing is committed, where more is gone than a person takes out one by one.
     """
     with disk.locked():
+        newest = history.begin_head()
         scan = disk.scan()
-        head = history.head()
+        head = newest()
         before = history.tree(head.id) if head is not None else {}
         hidden = withheld(before)
         lost = _lost(scan, before, hidden, brings_all_back=removals == "none")

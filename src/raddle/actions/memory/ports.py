@@ -132,6 +132,9 @@ class StoreHistory(Protocol):
     def head(self) -> Commit | None:
         """The newest commit of the store's branch; None: nothing was committed yet."""
 
+    def begin_head(self) -> Callable[[], Commit | None]:
+        """Begin to read the newest commit, and go on; what is given waits for it."""
+
     def tree(self, commit_id: str) -> dict[str, str]:
         """Path -> id, for every entry of a commit; as `merge_trees` has them."""
 
@@ -166,6 +169,14 @@ class StoreHistory(Protocol):
         """The newest commit that both rest on; None where they share none."""
 
 
+class Asked(Struct, frozen=True, kw_only=True):
+    """`theirs`: the commit that the remote's branch is at, which is here then; None: it has no such branch. `known`: what
+    it was at when it was asked the last time before."""
+
+    known: str | None
+    theirs: Commit | None
+
+
 class StoreRemote(Protocol):
     """The git remote that clones of a store meet at. NetworkError where it cannot be reached, with why."""
 
@@ -181,11 +192,8 @@ class StoreRemote(Protocol):
     def known(self) -> str | None:
         """The commit that the remote's branch was at when it was last asked; None: never asked, or it had none."""
 
-    def fetch(self, known: str | None) -> Commit | None:
-        """Ask the remote; the commit its branch is at now, which is here then. None: it has no such branch.
-
-        `known`: what `known` answered just before.
-        """
+    def begin_asking(self) -> Callable[[], Asked]:
+        """Begin to ask the remote, and go on; what is given waits for the answer, and fetches what is new."""
 
     def push(self, commit_id: str) -> bool:
         """Have the remote's branch at a commit; False where it moved meanwhile, and nothing was changed there."""

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from raddle.actions.memory.committing import Committed, Removals, commit_changes
 from raddle.actions.memory.ports import (
+    Asked,
     Commit,
     CommittedMeanwhile,
     StoreDisk,
@@ -79,6 +80,8 @@ def sync(
     Being offline is an answer, not an error.
     """
     run = _Run(disk, history, remote, writer, removals)
+    if not is_offline:
+        run.ask_early()
     run.commit()
     url = remote.url()
     if run.stays_here():
@@ -123,6 +126,12 @@ class _Run:
         self._project: str | None = None
         """The id of the project file in the newest commit."""
         self._says_no: dict[str, bool] = {}
+        self._asked: Callable[[], Asked] | None = None
+
+    def ask_early(self) -> None:
+        """Ask the remote while the folder is looked at, where nothing that is known by now forbids to ask it."""
+        if self._remote.url() is not None and self._remote.is_agreed() and self._says_no_here() is False:
+            self._asked = self._remote.begin_asking()
 
     def commit(self) -> Committed:
         """What was written here since the last commit."""
@@ -135,14 +144,18 @@ class _Run:
 
     def stays_here(self) -> bool:
         """Does the project say so, in the folder or in the last commit?"""
+        return self._says_no_here() or self._is_kept_by(self._project)
+
+    def _says_no_here(self) -> bool | None:
+        """Does the project file in the folder? None where there is none."""
         here = self._disk.read(PROJECT_FILE)
         if here is None:
-            return self._is_kept_by(self._project)
+            return None
         says_no = _says_no(here)
         self._says_no[self._disk.id_of(here)] = (
             says_no  # mostly that of the last commit, which need not be asked then
         )
-        return says_no or self._is_kept_by(self._project)
+        return says_no
 
     def _is_kept_by(self, project: str | None) -> bool:
         if project is None:
@@ -154,8 +167,9 @@ class _Run:
     def meet(self, pause: Callable[[float], None], *, may_refill: bool) -> SyncReport:
         """Ask, merge, push, until nobody came in between."""
         for attempt in range(MOST_TRIES):
-            known = self._remote.known()
-            theirs = self._remote.fetch(known)
+            asked = (self._asked or self._remote.begin_asking())()
+            self._asked = None
+            known, theirs = asked.known, asked.theirs
             if theirs is None and known is not None and not may_refill:
                 return self.report("emptied")
             try:

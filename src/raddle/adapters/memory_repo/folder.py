@@ -25,6 +25,7 @@ from raddle.adapters.files import (
     write_atomic,
 )
 from raddle.adapters.locks import LockFiles
+from raddle.adapters.memory_repo.folder_look import read_regular
 from raddle.adapters.memory_repo.git_streams import blob_id
 from raddle.adapters.memory_repo.scan_cache import ScanCache
 from raddle.adapters.memory_repo.scanning import scan_folder
@@ -117,17 +118,18 @@ class StoreFolder:
             for path, data in files.items():
                 batch.write(places[path], data)
 
-    def _new_places(self, paths: Iterable[str]) -> dict[str, Path]:
+    def _new_places(self, paths: Iterable[str]) -> dict[str, str]:
         """Where new files go, each folder looked at once; ConflictError where one is there already."""
-        ready: dict[str, Path] = {}
+        ready: dict[str, str] = {}
         places = {}
         for path in paths:
             folder, _, name = self._safe(path).rpartition("/")
             if folder not in ready:
-                ready[folder] = self._ready(folder, path)
-            places[path] = ready[folder] / name
-            if os.path.lexists(places[path]):
+                ready[folder] = str(self._ready(folder, path))
+            place = f"{ready[folder]}/{name}"
+            if os.path.lexists(place):
                 raise _is_there(path)
+            places[path] = place
         return places
 
     def _add_one(self, path: str, data: bytes) -> None:
@@ -306,11 +308,10 @@ def _read(file: Path | str) -> bytes | None:
         if error.errno in _NO_SUCH_FILE:
             return None
         raise
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)  # `fdopen` refuses a folder, and leaves it open
-        return None
-    with os.fdopen(fd, "rb", closefd=True) as opened:
-        return opened.read()
+    try:
+        return read_regular(fd)
+    finally:
+        os.close(fd)
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:

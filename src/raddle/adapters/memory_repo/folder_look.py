@@ -27,7 +27,7 @@ _LARGEST = (1 << 63) - 1
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 _FILE = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _UNSURE = -1
-_modified, _changed, _inode = itemgetter(1), itemgetter(2), itemgetter(3)
+_inode = itemgetter(3)
 _unpack = msgspec.msgpack.Decoder(tuple[list[str], list[tuple[int, int, int, int]]]).decode
 
 _facts = attrgetter("st_size", "st_mtime_ns", "st_ctime_ns", "st_ino")
@@ -62,26 +62,27 @@ class Look(NamedTuple):
 
     def is_settled(self) -> bool:
         """Would another write have shown? Not where the last one, to the folder or in it, was of that very moment."""
-        times = [self.mark[1], self.mark[2]]
-        if self.facts:
-            times += [max(map(_modified, self.facts)), max(map(_changed, self.facts))]
-        if max(times) < self.at - _COARSE_NS:  # so it mostly is, and there may be ten thousand of them
-            return True
-        for facts in self.facts:
-            times += facts[1:3]
-        return is_settled(times, self.at)
+        return is_settled(self.mark[1:], self.at) and all(
+            is_settled(facts[1:3], self.at) for facts in self._near()
+        )
 
     def as_noted(self) -> Look:
         """The same, but such as no later look equals wherever another write in that moment would not have shown."""
-        if self.is_settled():
+        unsure = {facts[3] for facts in self._near() if not is_settled(facts[1:3], self.at)}
+        inode, modified, _ = self.mark
+        mark = self.mark if is_settled(self.mark[1:], self.at) else (inode, modified, _UNSURE)
+        if not unsure and mark is self.mark:
             return self
-        inode, *times = self.mark
-        mark = self.mark if is_settled(times, self.at) else (inode, times[0], _UNSURE)
         facts = [
-            facts if is_settled(facts[1:3], self.at) else (facts[0], facts[1], _UNSURE, facts[3])
-            for facts in self.facts
+            (facts[0], facts[1], _UNSURE, facts[3]) if facts[3] in unsure else facts for facts in self.facts
         ]
         return self._replace(mark=mark, facts=facts)
+
+    def _near(self) -> list[Facts]:
+        """Of the files written about when they were looked at, mostly few: each of ten thousand asked takes longer than
+        the look itself."""
+        first = self.at - _COARSE_NS
+        return [facts for facts in self.facts if facts[2] >= first or facts[1] >= first]
 
 
 def files_in(packed: bytes) -> dict[str, Facts]:
@@ -148,11 +149,24 @@ def _read(fd: int, name: str) -> bytes | None:
         file = os.open(name, _FILE, dir_fd=fd)
     except OSError:  # gone, a link, or nobody may look: a later look finds it changed
         return None
-    if not stat.S_ISREG(os.fstat(file).st_mode):
+    try:
+        return read_regular(file)
+    finally:
         os.close(file)
+
+
+def read_regular(fd: int) -> bytes | None:
+    """All bytes of an open file; None where it is no regular one. A `fdopen` takes twice as long for a small one."""
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode):
         return None
-    with os.fdopen(file, "rb") as opened:
-        return opened.read()
+    data = os.read(fd, status.st_size + 1)
+    while len(data) != status.st_size:  # it grew, it was cut, or the system gave less than it has
+        more = os.read(fd, 1 << 20)
+        if not more:
+            break
+        data += more
+    return data
 
 
 def _names(fd: int) -> tuple[list[str], list[str], list[str]]:

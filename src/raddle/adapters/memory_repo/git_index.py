@@ -6,10 +6,11 @@ thousand names, for each commit of one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from raddle.adapters.files import find_bytes, make_folder, write_atomic
+from raddle.adapters.meanwhile import Meanwhile
 from raddle.adapters.memory_repo.git_streams import Changes, index_lines, safe_lines
 from raddle.adapters.memory_repo.store_git import answer_of, run_store_git
 from raddle.model.errors import StorageError
@@ -28,12 +29,20 @@ class GitIndex:
     def follow(self, old: str | None, new: str, changes: Changes | None) -> None:
         """Bring it from the commit `old` to `new`, which the branch is at. `changes`: between the two; None: whatever
         they are. One that somebody else has locked is left as it is."""
-        is_at_old = changes is not None and old is not None and self._is_at(old)
-        if not (is_at_old and self._change(changes or {}, new)) and not self._read_anew():
-            return
+        self.following(old, changes)(new)
+
+    def following(self, old: str | None, changes: Changes | None) -> Callable[[str], None]:
+        """Begin the same while the commit is being made, which git takes as long for; to be told what it is, once the
+        branch is at it. Never told, it has changes that no commit has, and is read anew the next time."""
+        if changes is None or old is None or not self._is_at(old):
+            return lambda new: self._note_that(new) if self._read_anew() else None
+        changing = Meanwhile(lambda: self._takes(index_lines(changes, hash_name=_HASH_NAMES[len(old)])))
+        return lambda new: self._note_that(new) if changing.result() or self._read_anew() else None
+
+    def _note_that(self, commit_id: str) -> None:
         try:
             make_folder(self._note.parent)
-            write_atomic(self._note, self._state(new))
+            write_atomic(self._note, self._state(commit_id))
         except StorageError:
             return  # the next one reads all of it anew
 
@@ -52,9 +61,6 @@ class GitIndex:
         except OSError:
             return b""
         return f"{commit_id} {status.st_ino} {status.st_size} {status.st_mtime_ns}\n".encode()
-
-    def _change(self, changes: Changes, commit_id: str) -> bool:
-        return self._takes(index_lines(changes, hash_name=_HASH_NAMES[len(commit_id)]))
 
     def _read_anew(self) -> bool:
         """Names that git itself takes into no index (a hostile clone may have pushed `.GIT`) are left out of it, or

@@ -7,12 +7,13 @@ in: there is no rebase, no merge, no checkout.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from raddle.actions.memory.ports import Commit, CommittedMeanwhile, Writer
+from raddle.actions.memory.ports import Asked, Commit, CommittedMeanwhile, Writer
 from raddle.adapters.files import find_bytes, make_folder, write_atomic
 from raddle.adapters.git import place_of_relative_remotes
+from raddle.adapters.meanwhile import Meanwhile
 from raddle.adapters.memory_repo.git_index import GitIndex, changes_between
 from raddle.adapters.memory_repo.git_streams import contents_in, import_stream, tree_in
 from raddle.adapters.memory_repo.store_git import (
@@ -90,6 +91,11 @@ class StoreRepository:
         """The newest commit of the store's branch."""
         return self._commit(f"refs/heads/{self.branch()}")
 
+    def begin_head(self) -> Callable[[], Commit | None]:
+        """The same, asked meanwhile."""
+        self.branch()  # which notes it on the disk: that is nobody's work but ours
+        return Meanwhile(self.head).result
+
     def tree(self, commit_id: str) -> dict[str, str]:
         """Path -> id, for every entry of a commit."""
         known = self._trees.get(commit_id)
@@ -148,14 +154,15 @@ class StoreRepository:
         # What is new is packed quickly; git's own maintenance packs it well.
         settings = ["-c", "pack.compression=1", *packing_of_a_commit(self._root)]
         options = ["--quiet", "--done", "--depth=0", "--date-format=raw", *force]
+        follow = self._index.following(parent, changes) if moves else None
         answer = run_store_git(self._root, [*settings, "fast-import", *options], input=stream)
         if answer.code != 0:
             if moves and self._at(ref) != parent:
                 raise CommittedMeanwhile
             raise git_failed(self._root, "fast-import", answer)
         commit_id = answer.stdout.decode().strip()
-        if moves:
-            self._index.follow(parent, commit_id, changes)
+        if follow is not None:
+            follow(commit_id)
         return self._noted(
             Commit(id=commit_id, at=at * 1_000_000, node_id=writer.node_id, parent=parent or "")
         )
@@ -209,32 +216,45 @@ class StoreRepository:
         """The commit that the remote's branch was at when it was last asked."""
         return self._at(self._tracking())
 
-    def fetch(self, known: str | None) -> Commit | None:
+    def begin_asking(self) -> Callable[[], Asked]:
         """Ask the remote; one connection where it has nothing new, two where it has."""
-        remote, ref = self._address(), f"refs/heads/{self.branch()}"
-        answer = self._over_network(["ls-remote", "--quiet", remote, ref], ASKING_SECONDS)
-        if answer.code != 0:
-            raise unreachable(answer)
-        found = next(
-            (line.split(b"\t")[0] for line in answer.stdout.splitlines() if line.endswith(ref.encode())), b""
+        remote, ref, tracking = self._address(), f"refs/heads/{self.branch()}", self._tracking()
+        asking = Meanwhile(
+            lambda: (
+                self._at(tracking),
+                self._over_network(["ls-remote", "--quiet", remote, ref], ASKING_SECONDS),
+            )
         )
-        if not found:
-            return None
-        tracking = self._tracking()
-        if known != found.decode():
-            wanted = f"+{ref}:{tracking}"
+
+        def asked() -> Asked:
+            known, answer = asking.result()
+            if answer.code != 0:
+                raise unreachable(answer)
+            lines = [line.split(b"\t") for line in answer.stdout.splitlines()]
+            found = next((name.decode() for name, of in lines if of == ref.encode(errors="surrogateescape")), "")
+            return Asked(known=known, theirs=self._brought(found, known) if found else None)
+
+        return asked
+
+    def _brought(self, commit_id: str, known: str | None) -> Commit | None:
+        """The commit that the remote's branch is at, once it is here."""
+        remote, tracking = self._address(), self._tracking()
+        if known != commit_id:
+            wanted = f"+refs/heads/{self.branch()}:{tracking}"
             answer = self._over_network(
                 ["fetch", "--quiet", "--no-tags", "--no-filter", "--no-write-fetch-head", remote, wanted]
             )
             if answer.code != 0:
                 raise unreachable(answer)
-        return self._commits.get(found.decode()) or self._commit(tracking)
+        return self._commits.get(commit_id) or self._commit(tracking)
 
     def push(self, commit_id: str) -> bool:
         """Have the remote's branch at a commit; False where it moved meanwhile."""
         remote, ref = self._address(), f"refs/heads/{self.branch()}"
+        # To send less, git looks for each new file through all of its folder; on this machine nothing is won by it.
+        whole = ["--no-thin"] if self._is_on_this_machine() else []
         answer = self._over_network(
-            ["push", "--quiet", "--porcelain", "--no-verify", remote, f"{commit_id}:{ref}"]
+            ["push", "--quiet", "--porcelain", "--no-verify", *whole, remote, f"{commit_id}:{ref}"]
         )
         if answer.code == 0:
             answer_of(self._root, ["update-ref", self._tracking(), commit_id])
@@ -310,10 +330,13 @@ class StoreRepository:
         remote, url = self._remote_or_none(), self._url()
         if remote is None or url is None:
             raise StorageError("the store has no remote", "give it one: git remote add origin URL")
-        is_path = "://" not in url and ":" not in url.partition("/")[0]
-        if not is_path or url.startswith(("/", "~")):
+        if not _is_path(url) or url.startswith(("/", "~")):
             return remote
         return str(place_of_relative_remotes(self._root) / url)
+
+    def _is_on_this_machine(self) -> bool:
+        url = self._push_url() or ""
+        return url.startswith("file://") or _is_path(url)
 
     def _remote_or_none(self) -> str | None:
         """The branch's remote, else `origin`, else the only one there is."""
@@ -354,6 +377,10 @@ class StoreRepository:
 def noted_branch(own_folder: Path) -> str:
     """The branch that the memory has been on here, which raddle keeps in `own_folder`; empty where it never was."""
     return (find_bytes(own_folder / "branch") or b"").decode(errors="surrogateescape").strip()
+
+
+def _is_path(url: str) -> bool:
+    return "://" not in url and ":" not in url.partition("/")[0]
 
 
 def _moved_meanwhile(told: str) -> bool:

@@ -23,6 +23,8 @@ SCHEMA_VERSION = 1
 AnyStruct = TypeVar("AnyStruct", bound=Struct)
 Read = Callable[[Any], Any]
 _UNKNOWN = "unknown"
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+_SILENT: tuple[Any, ...] = ("", (), {})
 
 
 def read_json(data: bytes, what: str) -> dict[str, Any]:
@@ -103,22 +105,23 @@ def read_fields(
 def plain_of(value: Any) -> Any:
     """`value` as plain JSON types: fields in their order, those of its LEFT_OUT only where they say something, then
     what was unknown. What did not fit a field comes back unless the field was set since."""
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, Struct):
-        left_out: frozenset[str] = getattr(type(value), "LEFT_OUT", frozenset())
         unknown: dict[str, Any] = getattr(value, _UNKNOWN)
         plain: dict[str, Any] = {}
-        for name, spec in _fields(type(value)).items():
+        for name, is_required, may_be_left_out in _written(type(value)):
             field = getattr(value, name)
-            is_silent = not spec.required and (field is None or field in ("", (), {}))
+            is_silent = not is_required and (field is None or field in _SILENT)
             if is_silent and name in unknown:
                 plain[name] = unknown[name]
-            elif not (is_silent and name in left_out):
-                plain[name] = plain_of(field)
+            elif not (is_silent and may_be_left_out):
+                plain[name] = field if type(field) in _PLAIN else plain_of(field)
         return plain | {name: kept for name, kept in unknown.items() if name not in plain}
     if isinstance(value, dict):
-        return {key: plain_of(part) for key, part in value.items()}
+        return {key: part if type(part) in _PLAIN else plain_of(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [plain_of(part) for part in value]
+        return [part if type(part) in _PLAIN else plain_of(part) for part in value]
     return value
 
 
@@ -135,6 +138,13 @@ def texts(value: Any) -> tuple[str, ...]:
 def _fields(kind: type[Struct]) -> dict[str, msgspec.structs.FieldInfo]:
     """The fields of a kind of file but for `unknown`; to work them out takes longer than to write a file."""
     return {field.name: field for field in msgspec.structs.fields(kind) if field.name != _UNKNOWN}
+
+
+@functools.cache
+def _written(kind: type[Struct]) -> list[tuple[str, bool, bool]]:
+    """(name, is required, is left out where it says nothing) of each field, in their order."""
+    left_out: frozenset[str] = getattr(kind, "LEFT_OUT", frozenset())
+    return [(name, spec.required, name in left_out) for name, spec in _fields(kind).items()]
 
 
 def _type_name(kind: Any) -> str:

@@ -174,7 +174,7 @@ def bytes_an_entry(side: Side, work: str) -> float:
 
 def _tidied_size(side: Side, store: Path) -> int:
     side.git("reflog", "expire", "--expire=now", "--all", cwd=store)
-    side.git("gc", "-q", "--prune=now", cwd=store)
+    side.git("-c", "pack.threads=1", "gc", "-q", "--prune=now", cwd=store)
     return _size_of(store / ".git" / "objects")
 
 
@@ -259,7 +259,7 @@ def main(arguments: list[str]) -> int:
             side.small_run = make(side, peer, side.small, 100, 100)
         before = load_line()
         for _ in range(options.rounds):
-            for piece in ("read", "append", "write", "tools", "sync"):
+            for piece in ("read", "list", "append", "write", "tools", "sync"):
                 for side in sides:
                     side.note(piece)
         for side in sides:

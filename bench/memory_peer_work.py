@@ -10,6 +10,7 @@ Nothing of ours is imported here: it is another venv.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -21,9 +22,11 @@ def main() -> None:
     from redthread.store.local import LocalStore
 
     work, place, run_id = sys.argv[1:4]
+    os.sync()  # what others left unwritten is not ours to wait for
     store = LocalStore(Path(place))
     figures = {
         "begin": lambda: {"run": store.start_run().run_id},
+        "list": lambda: {"memory list": timed(store.memory_index)},
         "read": lambda: read(store, run_id),
         "append": lambda: append(store, run_id),
         "write": lambda: write(store),
@@ -46,7 +49,7 @@ def timed(call: Any, times: int = 1) -> float:
 def read(store: Any, run_id: str) -> dict[str, float]:
     """Lists and a search."""
     return {
-        "memory list": timed(store.memory_index),
+        "memory list, first after a write": timed(store.memory_index),
         "memory search": timed(lambda: store.memory_search("nowhere-else")),
         "list entries": timed(lambda: store.read_entries(run_id, "build")),
     }

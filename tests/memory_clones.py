@@ -83,7 +83,12 @@ class Clone:
         return data.decode()
 
     def sync(
-        self, *, may_publish: bool = True, may_refill: bool = False, removals: Removals = "few"
+        self,
+        *,
+        may_publish: bool = True,
+        may_refill: bool = False,
+        removals: Removals = "few",
+        is_offline: bool = False,
     ) -> SyncReport:
         """Bring it and the hub into step."""
         return sync(
@@ -95,6 +100,7 @@ class Clone:
             may_publish=may_publish,
             may_refill=may_refill,
             removals=removals,
+            is_offline=is_offline,
         )
 
     def scan(self) -> Scan:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from raddle.adapters.file_batches import FileBatch
 from raddle.adapters.files import (
-    FileBatch,
     NewFile,
     append_durable,
     find_bytes,
@@ -279,7 +279,8 @@ def test_a_folder_that_is_not_there_needs_no_sweeping(tmp_path: Path) -> None:
 TRY_ALL = """
 import os, sys
 from pathlib import Path
-from raddle.adapters.files import FileBatch, append_durable, make_folder, write_atomic
+from raddle.adapters.file_batches import FileBatch
+from raddle.adapters.files import append_durable, make_folder, write_atomic
 from raddle.model.errors import StorageError
 
 def batch(folder):
@@ -385,7 +386,7 @@ def test_a_read_only_disk_is_named(tmp_path: Path) -> None:
 @needs_a_mount
 def test_a_batch_over_two_file_systems_is_written(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from raddle.adapters.files import FileBatch\n"
+        "import sys; from pathlib import Path; from raddle.adapters.file_batches import FileBatch\n"
         "here, there = Path(sys.argv[1]), Path(sys.argv[1]) / 'disk'\n"
         "with FileBatch() as batch:\n    batch.write(here / 'a', b'1'); batch.write(there / 'b', b'2')\n"
         "print((here / 'a').read_bytes() + (there / 'b').read_bytes())"

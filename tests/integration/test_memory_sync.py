@@ -11,6 +11,8 @@ import pytest
 
 from raddle.actions.memory.committing import ManyRemoved
 from raddle.adapters.memory_repo import folder as folder_module
+from raddle.adapters.memory_repo.repository import StoreRepository
+from raddle.adapters.programs import Completed
 from raddle.model.errors import BrokenFormat, ConflictError, Forbidden, NewerFormat
 from raddle.model.memory.merge import conflicts_in
 from raddle.model.memory.project import Project, encode_project
@@ -80,6 +82,32 @@ def test_a_project_that_is_not_to_be_published_stays_here(ada: Clone, hub: Path,
     ada.write(PLAN, "for us alone\n")
     assert ada.sync().state == "kept_here"
     assert git("rev-parse", BRANCH, cwd=hub) == before
+
+
+def test_a_remote_that_is_not_to_hear_of_it_is_not_even_asked(
+    ada: Clone, tmp_path: Path, hub: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    over_network = StoreRepository._over_network
+
+    def noted(self: StoreRepository, arguments: list[str], *rest: float) -> Completed:
+        asked.append(arguments[0])
+        return over_network(self, arguments, *rest)
+
+    monkeypatch.setattr(StoreRepository, "_over_network", noted)
+    assert ada.sync().state == "in_step"
+    assert asked == ["ls-remote"]
+    asked.clear()
+    ada.write(PLAN, "offline\n")
+    assert ada.sync(is_offline=True).state == "offline"
+    git("remote", "set-url", "origin", str(hub.rename(tmp_path / "other.git")), cwd=ada.root)
+    ada.repository.forget_settings()
+    assert ada.sync(may_publish=False).state == "not_agreed"
+    ada.write(
+        PROJECT_FILE, encode_project(Project(project_id="loom", phases=("build",), publish=False)).decode()
+    )
+    assert ada.sync().state == "kept_here"
+    assert asked == []
 
 
 def test_being_offline_is_one_line_and_work_goes_on(ada: Clone, bob: Clone, hub: Path) -> None:

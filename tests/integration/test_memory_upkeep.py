@@ -134,9 +134,15 @@ def test_single_objects_are_packed_too(ada: Clone, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize(
-    ("note", "minutes", "stays"), [("fast-import", 61, False), ("fast-import", 1, True), ("mine", 61, True)]
+    ("note", "minutes", "stays"),
+    [
+        ("fast-import", 61, False),
+        ("fetch-pack 4711 on host\n", 61, False),
+        ("fetch-pack 4711 on host\n", 1, True),
+        ("mine", 61, True),
+    ],
 )
-def test_a_pack_that_a_killed_commit_kept_is_let_go(ada: Clone, note: str, minutes: int, stays: bool) -> None:
+def test_a_pack_that_a_killed_git_kept_is_let_go(ada: Clone, note: str, minutes: int, stays: bool) -> None:
     committed(ada, 1)
     keep = ada.root / ".git/objects/pack" / packs(ada)[0].replace(".pack", ".keep")
     keep.write_text(note)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from raddle.adapters import output_folder
-from raddle.adapters.files import FileBatch
+from raddle.adapters.file_batches import FileBatch
 from raddle.adapters.output_folder import NOTE, replace_output
 from raddle.model.errors import ConflictError, InvalidInput, StorageError
 

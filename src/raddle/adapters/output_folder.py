@@ -15,7 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from raddle.adapters.files import FileBatch, find_bytes, make_folder, storage_error, write_atomic
+from raddle.adapters.file_batches import FileBatch
+from raddle.adapters.files import find_bytes, make_folder, storage_error, write_atomic
 from raddle.adapters.temporaries import sweep_temporaries
 from raddle.model.errors import ConflictError, InvalidInput
 from raddle.model.memory.repo_layout import is_safe

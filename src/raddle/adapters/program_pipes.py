@@ -7,6 +7,7 @@ children.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import selectors
 import signal
@@ -16,6 +17,7 @@ from collections.abc import Generator
 from typing import IO, NamedTuple
 
 CHUNK_BYTES = 64 * 1024
+_WIDE_BYTES = 1024 * 1024
 _LOOK_AGAIN_SECONDS = 0.1
 _GRACE_SECONDS = 1.0
 """From the request to stop, at which git removes its lock files, to the kill."""
@@ -88,10 +90,14 @@ class Conversation:
         for pipe in self._heard:
             assert pipe is not None  # _start asked for it
             self._selector.register(pipe, selectors.EVENT_READ)
+        assert self._process.stdout is not None
+        _widen(self._process.stdout)
         stdin = self._process.stdin
         assert stdin is not None  # _start asked for it
         if self._to_say:
             os.set_blocking(stdin.fileno(), False)
+            if len(self._to_say) > CHUNK_BYTES:
+                _widen(stdin)
             self._selector.register(stdin, selectors.EVENT_WRITE)
         else:
             stdin.close()
@@ -111,7 +117,7 @@ class Conversation:
 
     def _say(self, stdin: IO[bytes]) -> None:
         try:
-            written = os.write(stdin.fileno(), self._to_say[:CHUNK_BYTES])
+            written = os.write(stdin.fileno(), self._to_say[:_WIDE_BYTES])
         except BlockingIOError:
             return
         except BrokenPipeError:  # it does not want to hear the rest, which its exit code explains
@@ -122,7 +128,7 @@ class Conversation:
             stdin.close()
 
     def _hear(self, fd: int, pipe: object) -> None:
-        chunk = os.read(fd, CHUNK_BYTES)
+        chunk = os.read(fd, _WIDE_BYTES)
         if not chunk:
             self._selector.unregister(fd)
             return
@@ -131,11 +137,32 @@ class Conversation:
 
     def _ends_by(self, deadline: float) -> bool:
         """Did the program end in time? It may have closed its output and gone on."""
+        left = max(deadline - time.monotonic(), 0)
+        if self._process.poll() is None and hasattr(os, "pidfd_open"):
+            # Told at the moment it ends: `wait` looks again every millisecond, and some programs take no longer.
+            with contextlib.suppress(OSError):
+                _wait_for(os.pidfd_open(self._process.pid), left)
         try:
             self._process.wait(max(deadline - time.monotonic(), 0))
         except subprocess.TimeoutExpired:
             return False
         return True
+
+
+def _wait_for(pidfd: int, seconds: float) -> None:
+    try:
+        with selectors.DefaultSelector() as selector:
+            selector.register(pidfd, selectors.EVENT_READ)
+            selector.select(seconds)
+    finally:
+        os.close(pidfd)
+
+
+def _widen(pipe: IO[bytes]) -> None:
+    """Let a pipe hold more than 64 KiB, or both sides wait for each other ten times for a large answer."""
+    if hasattr(fcntl, "F_SETPIPE_SZ"):
+        with contextlib.suppress(OSError):  # this user has many wide ones already
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _WIDE_BYTES)
 
 
 def close_pipes(process: subprocess.Popen[bytes]) -> None:

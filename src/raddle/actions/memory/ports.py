@@ -141,9 +141,6 @@ class StoreHistory(Protocol):
     def learn_tree(self, commit_id: str, tree: Mapping[str, str]) -> None:
         """Take it that a commit, which was just made of it, has this tree: it need not be read."""
 
-    def ids_at_head(self, paths: Iterable[str]) -> tuple[str | None, dict[str, str]]:
-        """The newest commit's id (None: there is none), and path -> id for those of `paths` that it has."""
-
     def contents(self, ids: Iterable[str]) -> dict[str, bytes]:
         """Id -> bytes."""
 
@@ -162,6 +159,16 @@ class StoreHistory(Protocol):
         Else nothing names it until `move` does.
         """
 
+    def commit_files(
+        self,
+        files: Mapping[str, bytes | None],
+        *,
+        message: Callable[[Iterable[str]], str],
+        writer: Writer,
+    ) -> tuple[str, ...]:
+        """Commit these contents (path -> bytes, or None: it goes) on the branch's newest commit; the paths of those
+        that it did not have, of which `message` speaks. None, where nothing was ever committed."""
+
     def move(self, to: str, *, expects: str | None) -> None:
         """Have the branch at the commit `to`; CommittedMeanwhile where it was no longer at `expects`."""
 
@@ -170,8 +177,8 @@ class StoreHistory(Protocol):
 
 
 class Asked(Struct, frozen=True, kw_only=True):
-    """`theirs`: the commit that the remote's branch is at, which is here then; None: it has no such branch. `known`: what
-    it was at when it was asked the last time before."""
+    """`theirs`: the commit that the remote's branch is at, which is here then; None: it has no such branch. `known`:
+    what it was at when it was asked the last time before."""
 
     known: str | None
     theirs: Commit | None

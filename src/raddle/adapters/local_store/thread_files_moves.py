@@ -11,7 +11,8 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from raddle.adapters.files import FileBatch, NewFile, storage_error, write_atomic
+from raddle.adapters.file_batches import FileBatch
+from raddle.adapters.files import NewFile, storage_error, write_atomic
 
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 _ATTEMPTS = 3
@@ -92,4 +93,4 @@ class TakingBatch(FileBatch):
 
     def take(self, temporary: Path, path: Path) -> None:
         """Put `temporary`, which lies in the folder of `path`, at `path` with the others."""
-        self._waiting.append((temporary, path))
+        self._waiting.append((str(temporary), str(path)))

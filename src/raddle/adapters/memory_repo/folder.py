@@ -15,10 +15,10 @@ from pathlib import Path
 
 from raddle.actions.memory.ports import Change, Scan
 from raddle.adapters.disk import sync_folder
+from raddle.adapters.file_batches import FileBatch
 from raddle.adapters.files import (
     TEMPORARY_PREFIX,
     TEMPORARY_SUFFIX,
-    FileBatch,
     NewFile,
     make_folder,
     storage_error,
@@ -103,6 +103,9 @@ class StoreFolder:
             return []
         except OSError as error:
             raise storage_error(error, place, "read") from error
+        together = "/".join(names)
+        if together.isascii() and f"/{fold}/" not in f"/{together.lower()}/":
+            return []
         return sorted(
             other for other in names if (other.lower() if other.isascii() else folded(other)) == fold
         )

@@ -11,11 +11,10 @@ from pathlib import Path
 
 from raddle.adapters.files import find_bytes, make_folder, write_atomic
 from raddle.adapters.meanwhile import Meanwhile
-from raddle.adapters.memory_repo.git_streams import Changes, index_lines, safe_lines
+from raddle.adapters.memory_repo.git_objects import Changes, hash_name_of
+from raddle.adapters.memory_repo.git_streams import index_lines, safe_lines
 from raddle.adapters.memory_repo.store_git import answer_of, run_store_git
 from raddle.model.errors import StorageError
-
-_HASH_NAMES = {40: "sha1", 64: "sha256"}
 
 
 class GitIndex:
@@ -36,7 +35,7 @@ class GitIndex:
         branch is at it. Never told, it has changes that no commit has, and is read anew the next time."""
         if changes is None or old is None or not self._is_at(old):
             return lambda new: self._note_that(new) if self._read_anew() else None
-        changing = Meanwhile(lambda: self._takes(index_lines(changes, hash_name=_HASH_NAMES[len(old)])))
+        changing = Meanwhile(lambda: self._takes(index_lines(changes, hash_name=hash_name_of(old))))
         return lambda new: self._note_that(new) if changing.result() or self._read_anew() else None
 
     def _note_that(self, commit_id: str) -> None:
@@ -46,8 +45,15 @@ class GitIndex:
         except StorageError:
             return  # the next one reads all of it anew
 
+    def at(self) -> str | None:
+        """The commit that it was brought to here; None where somebody else wrote it since."""
+        try:
+            noted = (find_bytes(self._note) or b"").decode(errors="replace").partition(" ")[0]
+        except StorageError:
+            return None
+        return noted if noted and self._is_at(noted) else None
+
     def _is_at(self, commit_id: str) -> bool:
-        """Was it brought to this commit here, and did nobody else write it since?"""
         state = self._state(commit_id)
         try:
             return bool(state) and find_bytes(self._note) == state

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Mapping
 
+from raddle.adapters.memory_repo.git_objects import Changes
 from raddle.model.errors import BrokenFormat
 from raddle.model.memory.merge_trees import is_regular
 from raddle.model.memory.repo_layout import is_safe
-
-Changes = Mapping[str, str | bytes | None]
-"""Path -> what a commit has there now: the id of a content (and its mode before it, where it is no file), new bytes, or
-None: nothing."""
 
 
 def tree_in(listing: bytes) -> dict[str, str]:
@@ -47,30 +42,6 @@ def contents_in(answer: bytes) -> dict[str, bytes]:
     return found
 
 
-def import_stream(ref: str, changes: Changes, *, parent: str | None, who: str, message: str) -> bytes:
-    """A commit in the words of git fast-import; it answers with the id of the commit."""
-    text = message.encode(errors="replace")
-    author = who.encode(errors="replace")
-    parts = [
-        b"commit %s\nmark :1\nauthor %s\ncommitter %s\ndata %d\n%s\n"
-        % (ref.encode(errors="surrogateescape"), author, author, len(text), text)
-    ]
-    parts.append(b"from %s\n" % parent.encode() if parent else b"deleteall\n")
-    for path, content in sorted(changes.items(), key=lambda change: change[1] is not None):
-        quoted = _quoted(path)
-        if content is None:
-            parts.append(b"D %s\n" % quoted)
-        elif isinstance(content, bytes):
-            parts.append(b"M 100644 inline %s\ndata %d\n%s\n" % (quoted, len(content), content))
-        elif is_regular(content):
-            parts.append(b"M 100644 %s %s\n" % (content.encode(), quoted))
-        else:
-            mode, _, content_id = content.partition(" ")
-            parts.append(b"M %s %s %s\n" % (mode.encode(), content_id.encode(), quoted))
-    parts.append(b"\nget-mark :1\ndone\n")
-    return b"".join(parts)
-
-
 def safe_lines(listing: bytes) -> bytes:
     """What `ls-tree -r -z` says, for `git update-index -z --index-info`: without names that git takes into no index."""
     lines = [line for line in listing.split(b"\0") if line]
@@ -98,9 +69,3 @@ def index_lines(changes: Changes, *, hash_name: str) -> bytes:
 def blob_id(data: bytes, hash_name: str) -> str:
     """The id that git has for a content. `hash_name`: its object format (`sha1`, `sha256`)."""
     return hashlib.new(hash_name, b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
-
-
-def _quoted(path: str) -> bytes:
-    data = path.encode(errors="surrogateescape")
-    special = data.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
-    return b'"' + re.sub(rb"[\x00-\x1f\x7f]", lambda found: b"\\%03o" % found[0][0], special) + b'"'

@@ -12,10 +12,11 @@ from pathlib import Path
 
 from raddle.actions.memory.ports import Asked, Commit, CommittedMeanwhile, Writer
 from raddle.adapters.files import find_bytes, make_folder, write_atomic
-from raddle.adapters.git import place_of_relative_remotes
 from raddle.adapters.meanwhile import Meanwhile
+from raddle.adapters.memory_repo.commit_writing import Ground, name_commit, read_ground, write_commit
 from raddle.adapters.memory_repo.git_index import GitIndex, changes_between
-from raddle.adapters.memory_repo.git_streams import contents_in, import_stream, tree_in
+from raddle.adapters.memory_repo.git_objects import hash_name_of, id_in
+from raddle.adapters.memory_repo.git_streams import blob_id, contents_in, tree_in
 from raddle.adapters.memory_repo.store_git import (
     ASKING_SECONDS,
     NETWORK_SECONDS,
@@ -26,9 +27,10 @@ from raddle.adapters.memory_repo.store_git import (
     unreachable,
     without_secrets,
 )
-from raddle.adapters.memory_repo.upkeep import maintain, packing_of_a_commit
+from raddle.adapters.memory_repo.store_settings import StoreSettings
+from raddle.adapters.memory_repo.upkeep import maintain
 from raddle.adapters.programs import Completed
-from raddle.model.errors import BrokenFormat, Forbidden, StorageError
+from raddle.model.errors import BrokenFormat, Forbidden
 
 NODE_TRAILER = "Raddle-Node"
 UNKNOWN_NODE = "unknown"
@@ -37,7 +39,6 @@ RESCUE = "refs/raddle/rescue"
 _INCOMING = "refs/raddle/incoming"
 _FORMAT = f"%H%x00%P%x00%ct%x00%(trailers:key={NODE_TRAILER},valueonly,separator=%x2C)"
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z", re.ASCII)
-_SETTINGS = r"^(remote\..*\.(url|pushurl)|branch\..*\.remote|user\.(name|email)|core\.sshcommand)$"
 _TREES_KEPT, _COMMITS_KEPT = 4, 16
 
 
@@ -50,7 +51,7 @@ class StoreRepository:
         self._agreed = own_folder / "agreed"
         self._index = GitIndex(root, own_folder / "index")
         self._branch = ""
-        self._settings: dict[str, str] = {}
+        self._settings = StoreSettings(root)
         self._trees: dict[str, dict[str, str]] = {}
         self._commits: dict[str, Commit] = {}
         """Those that were made or read here: what a commit says never changes."""
@@ -110,17 +111,6 @@ class StoreRepository:
             del self._trees[next(iter(self._trees))]
         self._trees[commit_id] = dict(tree)
 
-    def ids_at_head(self, paths: Iterable[str]) -> tuple[str | None, dict[str, str]]:
-        """The newest commit's id, and path -> id for those of `paths` that it has."""
-        ref, wanted = f"refs/heads/{self.branch()}", list(paths)
-        names = "\n".join([ref, *(f"{ref}:{path}" for path in wanted), ""])
-        lines = answer_of(
-            self._root, ["cat-file", "--batch-check"], input=names.encode(errors="surrogateescape")
-        )
-        told = [line.split(b" ") for line in lines.splitlines()]
-        ids = [one[0].decode() if one[-1].isdigit() else None for one in told]
-        return ids[0], {path: found for path, found in zip(wanted, ids[1:], strict=True) if found is not None}
-
     def contents(self, ids: Iterable[str]) -> dict[str, bytes]:
         """Id -> bytes."""
         wanted = list(dict.fromkeys(ids))
@@ -141,42 +131,66 @@ class StoreRepository:
         moves: bool,
     ) -> Commit:
         """A commit on `parent` with these changes; `moves`: the branch, which is at `parent`, goes to it."""
-        ref = f"refs/heads/{self.branch()}" if moves else _INCOMING
+        follow = self._index.following(parent, changes) if moves else None
+        ground = read_ground(self._root, parent, changes) if parent else Ground(None, {})
+        done = self._written(ground, changes, message, writer, moves=moves)
+        if follow is not None:
+            follow(done.id)
+        return done
+
+    def commit_files(
+        self,
+        files: Mapping[str, bytes | None],
+        *,
+        message: Callable[[Iterable[str]], str],
+        writer: Writer,
+    ) -> tuple[str, ...]:
+        """Commit these contents on the newest commit; the paths of those that it did not have."""
+        at = self._index.at()
+        follow = self._index.following(at, files) if at else None
+        ground = read_ground(self._root, f"refs/heads/{self.branch()}", files)
+        parent = ground.commit_id
+        changes = {path: data for path, data in files.items() if not _is_in(ground, path, data)}
+        done = parent
+        if parent is not None and changes:
+            done = self._written(ground, changes, message(changes), writer, moves=True).id
+        if done is not None and follow is not None and at == parent:
+            follow(done)
+        elif done is not None and changes:
+            self._index.follow(None, done, None)
+        return tuple(changes) if parent is not None else ()
+
+    def _written(
+        self,
+        ground: Ground,
+        changes: Mapping[str, str | bytes | None],
+        message: str,
+        writer: Writer,
+        *,
+        moves: bool,
+    ) -> Commit:
         at = max(writer.now() // 1_000_000, 0)  # git knows no time before 1970, whatever the clock says
-        stream = import_stream(
-            ref,
+        commit_id = write_commit(
+            self._root,
+            ground,
             changes,
-            parent=parent,
-            who=f"{self._identity(writer)} {at} +0000",
+            who=f"{self._settings.identity(writer)} {at} +0000",
             message=f"{message}\n\n{NODE_TRAILER}: {writer.node_id}\n",
         )
-        force = [] if moves else ["--force"]
-        # What is new is packed quickly; git's own maintenance packs it well.
-        settings = ["-c", "pack.compression=1", *packing_of_a_commit(self._root)]
-        options = ["--quiet", "--done", "--depth=0", "--date-format=raw", *force]
-        follow = self._index.following(parent, changes) if moves else None
-        answer = run_store_git(self._root, [*settings, "fast-import", *options], input=stream)
+        ref, was = (f"refs/heads/{self.branch()}", ground.commit_id) if moves else (_INCOMING, "")
+        answer = name_commit(self._root, ref, commit_id, was=was, note="commit")
         if answer.code != 0:
-            if moves and self._at(ref) != parent:
+            if moves and self._at(ref) != ground.commit_id:
                 raise CommittedMeanwhile
-            raise git_failed(self._root, "fast-import", answer)
-        commit_id = answer.stdout.decode().strip()
-        if follow is not None:
-            follow(commit_id)
+            raise git_failed(self._root, "update-ref", answer)
         return self._noted(
-            Commit(id=commit_id, at=at * 1_000_000, node_id=writer.node_id, parent=parent or "")
+            Commit(id=commit_id, at=at * 1_000_000, node_id=writer.node_id, parent=ground.commit_id or "")
         )
 
     def move(self, to: str, *, expects: str | None) -> None:
         """Have the branch at the commit `to`, and the index read from it."""
         ref = f"refs/heads/{self.branch()}"
-        old = expects or "0" * len(to)
-        words = f"start\nupdate {ref} {to} {old}\ndelete {_INCOMING}\nprepare\ncommit\n"
-        answer = run_store_git(
-            self._root,
-            ["update-ref", "-m", "raddle: sync", "--stdin"],
-            input=words.encode(errors="surrogateescape"),
-        )
+        answer = name_commit(self._root, ref, to, was=expects, note="sync", drops=_INCOMING)
         if answer.code != 0:
             if self._at(ref) != expects:
                 raise CommittedMeanwhile
@@ -194,7 +208,7 @@ class StoreRepository:
 
     def url(self) -> str | None:
         """Where what is pushed goes, without a password or a token."""
-        url = self._push_url()
+        url = self._settings.push_url(self.branch())
         return None if url is None else without_secrets(url)
 
     def is_agreed(self) -> bool:
@@ -202,11 +216,13 @@ class StoreRepository:
         noted = find_bytes(self._agreed)
         if noted is None:
             return self.known() is not None
-        return (self._push_url() or "").encode(errors="surrogateescape") in noted.split(b"\n")
+        return (self._settings.push_url(self.branch()) or "").encode(errors="surrogateescape") in noted.split(
+            b"\n"
+        )
 
     def agree(self) -> None:
         """Note that it may go there."""
-        url = (self._push_url() or "").encode(errors="surrogateescape")
+        url = (self._settings.push_url(self.branch()) or "").encode(errors="surrogateescape")
         noted = [line for line in (find_bytes(self._agreed) or b"").split(b"\n") if line]
         if url and url not in noted:
             make_folder(self._agreed.parent)
@@ -214,11 +230,15 @@ class StoreRepository:
 
     def known(self) -> str | None:
         """The commit that the remote's branch was at when it was last asked."""
-        return self._at(self._tracking())
+        return self._at(self._settings.tracking(self.branch()))
 
     def begin_asking(self) -> Callable[[], Asked]:
         """Ask the remote; one connection where it has nothing new, two where it has."""
-        remote, ref, tracking = self._address(), f"refs/heads/{self.branch()}", self._tracking()
+        remote, ref, tracking = (
+            self._settings.address(self.branch()),
+            f"refs/heads/{self.branch()}",
+            self._settings.tracking(self.branch()),
+        )
         asking = Meanwhile(
             lambda: (
                 self._at(tracking),
@@ -231,14 +251,16 @@ class StoreRepository:
             if answer.code != 0:
                 raise unreachable(answer)
             lines = [line.split(b"\t") for line in answer.stdout.splitlines()]
-            found = next((name.decode() for name, of in lines if of == ref.encode(errors="surrogateescape")), "")
+            found = next(
+                (name.decode() for name, of in lines if of == ref.encode(errors="surrogateescape")), ""
+            )
             return Asked(known=known, theirs=self._brought(found, known) if found else None)
 
         return asked
 
     def _brought(self, commit_id: str, known: str | None) -> Commit | None:
         """The commit that the remote's branch is at, once it is here."""
-        remote, tracking = self._address(), self._tracking()
+        remote, tracking = self._settings.address(self.branch()), self._settings.tracking(self.branch())
         if known != commit_id:
             wanted = f"+refs/heads/{self.branch()}:{tracking}"
             answer = self._over_network(
@@ -250,14 +272,14 @@ class StoreRepository:
 
     def push(self, commit_id: str) -> bool:
         """Have the remote's branch at a commit; False where it moved meanwhile."""
-        remote, ref = self._address(), f"refs/heads/{self.branch()}"
+        remote, ref = self._settings.address(self.branch()), f"refs/heads/{self.branch()}"
         # To send less, git looks for each new file through all of its folder; on this machine nothing is won by it.
-        whole = ["--no-thin"] if self._is_on_this_machine() else []
+        whole = ["--no-thin"] if self._settings.is_on_this_machine(self.branch()) else []
         answer = self._over_network(
             ["push", "--quiet", "--porcelain", "--no-verify", *whole, remote, f"{commit_id}:{ref}"]
         )
         if answer.code == 0:
-            answer_of(self._root, ["update-ref", self._tracking(), commit_id])
+            answer_of(self._root, ["update-ref", self._settings.tracking(self.branch()), commit_id])
             return True
         told = answer.stdout.decode(errors="replace")
         if "[rejected]" in told or ("[remote rejected]" in told and _moved_meanwhile(told)):
@@ -283,7 +305,7 @@ class StoreRepository:
 
     def forget_settings(self) -> None:
         """Read git's settings anew when they are next asked for: somebody may have set a remote meanwhile."""
-        self._settings = {}
+        self._settings = StoreSettings(self._root)
         self._branch = ""
 
     def _commit(self, ref: str) -> Commit | None:
@@ -314,63 +336,8 @@ class StoreRepository:
         answer = run_store_git(self._root, ["rev-parse", "--quiet", "--verify", f"{ref}^{{commit}}"])
         return answer.stdout.decode().strip() or None if answer.code == 0 else None
 
-    def _git_settings(self) -> dict[str, str]:
-        if not self._settings:
-            answer = run_store_git(self._root, ["config", "-z", "--get-regexp", _SETTINGS])
-            pairs = [entry.partition(b"\n") for entry in answer.stdout.split(b"\0") if entry]
-            self._settings = {"": ""} | {
-                name.decode(errors="surrogateescape"): value.decode(errors="surrogateescape")
-                for name, _, value in pairs
-            }
-        return self._settings
-
-    def _address(self) -> str:
-        """What git is told to ask: the remote's name; where that is at a relative path, the whole one. git takes it
-        from the folder of the worktree that it stands in, and another worktree's is another place."""
-        remote, url = self._remote_or_none(), self._url()
-        if remote is None or url is None:
-            raise StorageError("the store has no remote", "give it one: git remote add origin URL")
-        if not _is_path(url) or url.startswith(("/", "~")):
-            return remote
-        return str(place_of_relative_remotes(self._root) / url)
-
-    def _is_on_this_machine(self) -> bool:
-        url = self._push_url() or ""
-        return url.startswith("file://") or _is_path(url)
-
-    def _remote_or_none(self) -> str | None:
-        """The branch's remote, else `origin`, else the only one there is."""
-        settings = self._git_settings()
-        names = [
-            name[len("remote.") : -len(".url")]
-            for name in settings
-            if name.startswith("remote.") and name.endswith(".url")
-        ]
-        chosen = settings.get(f"branch.{self.branch()}.remote", "")
-        if chosen in names:
-            return chosen
-        return "origin" if "origin" in names else names[0] if len(names) == 1 else None
-
-    def _url(self) -> str | None:
-        remote = self._remote_or_none()
-        return None if remote is None else self._git_settings()[f"remote.{remote}.url"]
-
-    def _push_url(self) -> str | None:
-        """Another address than the one that is asked, where the person's git says so."""
-        remote = self._remote_or_none()
-        return self._git_settings().get(f"remote.{remote}.pushurl") or self._url()
-
-    def _tracking(self) -> str:
-        return f"refs/remotes/{self._remote_or_none() or 'origin'}/{self.branch()}"
-
-    def _identity(self, writer: Writer) -> str:
-        settings = self._git_settings()
-        name = settings.get("user.name") or writer.author or "raddle"
-        email = settings.get("user.email") or f"{writer.node_id}@raddle.invalid"
-        return f"{_plain(name) or 'raddle'} <{_plain(email)}>"
-
     def _over_network(self, arguments: list[str], seconds: float = NETWORK_SECONDS) -> Completed:
-        env = network_environment(self._git_settings().get("core.sshcommand"))
+        env = network_environment(self._settings.ssh_command())
         return run_store_git(self._root, arguments, timeout=seconds, env=env)
 
 
@@ -379,8 +346,14 @@ def noted_branch(own_folder: Path) -> str:
     return (find_bytes(own_folder / "branch") or b"").decode(errors="surrogateescape").strip()
 
 
-def _is_path(url: str) -> bool:
-    return "://" not in url and ":" not in url.partition("/")[0]
+def _is_in(ground: Ground, path: str, data: bytes | None) -> bool:
+    """Does the commit have just this content there (None: nothing)?"""
+    if ground.commit_id is None:
+        return False
+    hash_name = hash_name_of(ground.commit_id)
+    folder, _, name = path.rpartition("/")
+    held = id_in(ground.trees.get(folder, b""), name, hash_name)
+    return held == (None if data is None else blob_id(data, hash_name))
 
 
 def _moved_meanwhile(told: str) -> bool:
@@ -394,7 +367,3 @@ def _moved_meanwhile(told: str) -> bool:
             "incorrect old value",
         )
     )
-
-
-def _plain(text: str) -> str:
-    return re.sub(r"[<>\x00-\x1f\x7f]", "", text).strip()

@@ -17,12 +17,16 @@ OBJECTS_AT, PACKS_AT = 2_000, 30
 MOST_PACKS = 60
 """No commit adds a pack to so many: where nobody tidies, objects that lie about singly cost others less."""
 _UPKEEP_SECONDS = 600.0
+_PACKING = {"pack.threads": "1"}
+"""Each thread packs a part by itself, and where two parts meet a folder is kept whole: 50 bytes of each commit."""
 _KEPT_BY_THE_DEAD_SECONDS = 3600.0
+_KEPT_BY_GIT = (b"fetch-pack ", b"fast-import")
+"""What git writes into it; a person's own says something else, or nothing."""
 
 
-def packing_of_a_commit(root: Path) -> list[str]:
-    """Settings with which `git fast-import` leaves what it makes as a pack; without, it takes small ones apart."""
-    return ["-c", "fastimport.unpackLimit=1"] if 0 <= _packs_in(root) < MOST_PACKS else []
+def may_leave_a_pack(root: Path) -> bool:
+    """May a commit leave what it made as a pack? Else it is to be taken apart into single objects."""
+    return 0 <= _packs_in(root) < MOST_PACKS
 
 
 def maintain(root: Path) -> None:
@@ -35,7 +39,7 @@ def maintain(root: Path) -> None:
     if theirs[-1:] == [b"0"]:
         return
     _let_go(root)
-    settings = {"gc.auto": OBJECTS_AT, "gc.autoPackLimit": PACKS_AT, "gc.autoDetach": "false"}
+    settings = {"gc.auto": OBJECTS_AT, "gc.autoPackLimit": PACKS_AT, "gc.autoDetach": "false", **_PACKING}
     options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
     run_store_git(root, [*options, "gc", "--auto", "--quiet"], timeout=_UPKEEP_SECONDS)
 
@@ -52,11 +56,11 @@ def _packs_in(root: Path) -> int:
 
 
 def _let_go(root: Path) -> None:
-    """A fast-import that was killed between its pack and its commit leaves a note that keeps the pack for ever."""
+    """A fetch that was killed between its pack and its ref leaves a note that keeps the pack for ever."""
     for keep in (root / ".git" / "objects" / "pack").glob("*.keep"):
         try:
             is_old = system_clock() / 1e6 - keep.stat().st_mtime > _KEPT_BY_THE_DEAD_SECONDS
-            if is_old and keep.read_bytes() == b"fast-import":
+            if is_old and keep.read_bytes().startswith(_KEPT_BY_GIT):
                 keep.unlink()
         except OSError:
             continue

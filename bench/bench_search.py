@@ -1,6 +1,6 @@
 """Search over many threads, class by class of query, against reading every text; size, list and fresh process too.
 
-    python -m bench search [--threads 10000] [--messages 500000] [--queries 60] [--folder DIR] [--reuse]
+    python -m bench search [--threads 10000] [--messages 500000] [--queries 300] [--folder DIR] [--reuse]
 
 Times are of one call in a warm process, best messages and snippets included; the naive way is a search for the
 lower-cased text in texts that lie in memory in lower case already, which flatters it. DIR keeps the index;
@@ -327,7 +327,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench search", description=__doc__)
     parser.add_argument("--threads", type=int, default=2_000)
     parser.add_argument("--messages", type=int, default=100_000)
-    parser.add_argument("--queries", type=int, default=60)
+    parser.add_argument("--queries", type=int, default=300)
     parser.add_argument(
         "--naive", type=int, default=2, help="queries of each class that are also asked the naive way"
     )

@@ -8,7 +8,7 @@ from itertools import permutations
 import pytest
 
 from raddle.actions.importing.importer import Importer
-from raddle.actions.importing.registry import IMPORTERS
+from raddle.actions.importing.registry import importers
 from raddle.model.threads.message import Message
 from raddle.model.threads.thread import Thread, merge
 from tests import (
@@ -94,7 +94,7 @@ SOURCES: dict[str, tuple[str, Callable[[str], bytes]]] = {
 def forms(request: pytest.FixtureRequest) -> dict[str, Thread]:
     """Text -> the thread of a session that says it, always under the same record's id."""
     agent, made = SOURCES[request.param]
-    importer: Importer = next(one for one in IMPORTERS if one.agent == agent)
+    importer: Importer = next(one for one in importers() if one.agent == agent)
     name = named(
         f"rollout-2026-01-01T00-00-00-{builders_codex.SESSION}.jsonl" if agent == "codex" else "a.jsonl"
     )

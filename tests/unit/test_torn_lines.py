@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from raddle.actions.importing.importer import Importer
-from raddle.actions.importing.registry import IMPORTERS
+from raddle.actions.importing.registry import importers
 from tests.reading import named, read
 
 TORN = (
@@ -13,7 +13,7 @@ TORN = (
 )
 
 
-@pytest.mark.parametrize("importer", IMPORTERS, ids=lambda one: one.agent)
+@pytest.mark.parametrize("importer", importers(), ids=lambda one: one.agent)
 def test_values_of_other_types_inside_a_torn_line_are_no_record(importer: Importer) -> None:
     reading = read(importer, named("x.jsonl"), [TORN])
     assert reading.messages == []

@@ -10,8 +10,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import itertools
-import multiprocessing
-import multiprocessing.connection
 import os
 import queue
 import signal
@@ -19,11 +17,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
-from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from raddle.model.errors import StorageError
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
 
 Work = Callable[[bytes, Callable[[bytes], None]], None]
 """Does one task and hands each answer to the callable; a top-level function or a `functools.partial` of one (it
@@ -58,6 +58,8 @@ def answers(work: Work, tasks: Iterable[bytes], *, processes: int) -> Generator[
         yield from _here(work, tasks)
         return
     forks = sys.platform == "linux" and not _never_forks.is_set()
+    import multiprocessing  # most imports find nothing new, and start nobody  # noqa: PLC0415
+
     context = multiprocessing.get_context("fork") if forks else multiprocessing.get_context("spawn")
     waiting = iter(tasks)
     workers: dict[Connection, BaseProcess] = {}
@@ -117,8 +119,10 @@ def _collect(
     workers: dict[Connection, BaseProcess], given: dict[Connection, int], waiting: Iterator[bytes]
 ) -> Iterator[bytes]:
     """Answers as they come; `given` counts the tasks each worker has in hand."""
+    from multiprocessing.connection import Connection, wait  # noqa: PLC0415
+
     while busy := [connection for connection, count in given.items() if count]:
-        for ready in multiprocessing.connection.wait(busy):
+        for ready in wait(busy):
             assert isinstance(ready, Connection)
             try:
                 answer = ready.recv_bytes()
@@ -234,6 +238,8 @@ class Servers:
     """
 
     def __init__(self, target: Callable[..., None], arguments: tuple[object, ...], *, count: int) -> None:
+        import multiprocessing  # noqa: PLC0415
+
         self._context = multiprocessing.get_context("spawn")
         self._target = target
         self._arguments = arguments

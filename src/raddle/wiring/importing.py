@@ -14,8 +14,9 @@ from msgspec import Struct
 from raddle.actions.importing.agent_names import SHORT_FOR
 from raddle.actions.importing.importer import SourceName
 from raddle.actions.importing.known_sources import KnownSources
-from raddle.actions.importing.registry import IMPORTERS, importer_of
-from raddle.actions.importing.run import ImportReport, Progress, run_import
+from raddle.actions.importing.registry import agents as importable
+from raddle.actions.importing.registry import importer_of
+from raddle.actions.importing.run import ImportReport, Progress, nothing_new, run_import
 from raddle.actions.importing.run_plan import (
     FileProblem,
     LeftOut,
@@ -35,13 +36,10 @@ from raddle.model.clock import Clock
 from raddle.model.errors import BrokenFormat, InvalidInput, NotFound
 from raddle.model.threads.query_times import parse_moment
 from raddle.wiring import Stores
-from raddle.wiring.import_desk import ImportDesk
 from raddle.wiring.import_lock import import_lock
-from raddle.wiring.import_preview import Judged, look_into, nothing_said
-from raddle.wiring.import_worker import workspace_of
 from raddle.wiring.purging import finish_purge, unfinished_purges
 
-_LOGS = frozenset(importer.agent for importer in IMPORTERS)
+_LOGS = frozenset(importable())
 
 
 class PlannedAgent(Struct, frozen=True, kw_only=True):
@@ -78,6 +76,8 @@ def dry_run(stores: Stores, what: Sequence[str], *, since: str | None) -> Previe
     finder = Finder(stores, what, known)
     known |= finder.named_in_vain(known)
     plan = _plan(stores, finder.everything(), known, since=since, purged=purged)
+    from raddle.wiring.import_preview import look_into  # noqa: PLC0415
+
     look = look_into(finder.named, plan, known, stores.clock)
     sessions = [session for session in plan.sessions if session.key not in look.in_vain]
     rows = [
@@ -122,10 +122,15 @@ def import_sessions(
         plan = _plan(stores, found, known, since=since, purged=purged)
         make_folder(stores.paths.threads_dir)
         with contextlib.ExitStack() as stack:
-            desk = ImportDesk(stores, stack, known, agents=finder.wanted, revive=revive)
-            stack.callback(desk.tidy)  # also where the run breaks off: what must not stay does not
-            stack.push(functools.partial(_clear_broken_off, stores))
-            report = run_import(plan, stores.ledger, desk, progress)
+            if plan.sessions:
+                from raddle.wiring.import_desk import ImportDesk  # a fifth of an import of nothing  # noqa: PLC0415
+
+                desk = ImportDesk(stores, stack, known, agents=finder.wanted, revive=revive)
+                stack.callback(desk.tidy)  # also where the run breaks off: what must not stay does not
+                stack.push(functools.partial(_clear_broken_off, stores))
+                report = run_import(plan, stores.ledger, desk, progress)
+            else:
+                report = nothing_new(plan)
             if since is None:
                 _note_collections(stores, finder.discovery.collections(), report)
             entries = stores.ledger.entries() if finder.named else {}
@@ -200,20 +205,24 @@ def _note_collections(stores: Stores, noted: Iterable[SourceEntry], report: Impo
     stores.ledger.record(((entry, None) for entry in whole), ())
 
 
+def _agents(names: Collection[str]) -> list[Agent]:
+    """Those of these names, in the order in which they are tried and told."""
+    logs: list[Agent] = [importer_of(agent) for agent in importable() if agent in names]
+    return [*logs, *(agent for agent in THREAD_FILES if agent.agent in names)]
+
+
 class Finder:
     """Finds the files of the agents and paths named in `what` (of all agents where it is empty)."""
 
     def __init__(self, stores: Stores, what: Sequence[str], known: dict[str, SourceEntry]) -> None:
         self._environment = stores.config.environment
         self._home = Path(self._environment("HOME") or "~").expanduser()
-        agents: tuple[Agent, ...] = (*IMPORTERS, *THREAD_FILES)
-        names = {agent.agent for agent in agents}
+        names = {*importable(), *(agent.agent for agent in THREAD_FILES)}
         what = [one if os.path.lexists(one) else SHORT_FOR.get(one, one) for one in what]
-        self._agents = agents
         self._paths = [one for one in what if one not in names]
         self.named: dict[str, list[SourceFile | FileProblem]] = {}
         """What was found at each path that a person named, of `everything`."""
-        self._chosen = [agent for agent in agents if agent.agent in what] if what else list(agents)
+        self._chosen = _agents(what) if what else _agents(names)
         for agent in self._chosen if what else ():
             if not agent.home.folders:
                 raise InvalidInput(
@@ -230,7 +239,7 @@ class Finder:
                     f"{meant}agents: {', '.join(sorted(names))}; a path names a file or folder",
                 )
         keep_copies_in(stores.paths.cache_dir)
-        self.wanted = {agent.agent for agent in (agents if self._paths else self._chosen)}
+        self.wanted = names if self._paths else {agent.agent for agent in self._chosen}
         """The agents whose sessions are brought in, in whatever folder they lie: at a path, those of all."""
         self.discovery = Discovery(
             known,
@@ -242,7 +251,7 @@ class Finder:
         """All of them."""
         for path in self._paths:
             at_path = self.named.setdefault(path, [])
-            for one in self.discovery.at(self._agents, path):
+            for one in self.discovery.at(_agents(self.wanted), path):
                 at_path.append(one)
                 yield one
         if self._chosen:
@@ -261,6 +270,10 @@ class Finder:
     ) -> tuple[list[str], list[FileProblem]]:
         """(the paths that a person named and from which nothing came, though nothing kept it away; what is wrong there
         besides that which the report tells)."""
+        if not self.named:
+            return [], []
+        from raddle.wiring.import_preview import Judged, nothing_said  # noqa: PLC0415
+
         troubled = {problem.path for problem in report.problems}
         left_out = {left.path for left in report.left_out}
         unread: list[str] = []
@@ -284,7 +297,7 @@ class Finder:
         yield from self.discovery.changed(self._chosen, self._environment, self._home, paths)
         named = [path for path in paths if any(_lies_in(path, one) for one in self._paths)]
         for entry in files_at(named):
-            found = self.discovery.at(self._agents, entry.path)
+            found = self.discovery.at(_agents(self.wanted), entry.path)
             yield from (one for one in found if isinstance(one, SourceFile))
 
     def folders(self) -> list[Path]:
@@ -303,4 +316,6 @@ def _workspace_of(agent: str, source: SourceName, lines: Iterable[bytes]) -> str
     """Of a log; a whole thread file says it anywhere, and is asked when it is read."""
     if agent not in _LOGS:
         return ""
+    from raddle.wiring.import_worker import workspace_of  # noqa: PLC0415
+
     return workspace_of(importer_of(agent), source, lines)

@@ -14,7 +14,7 @@ import msgspec
 from raddle.actions.importing.importer import SourceName, Taken
 from raddle.actions.importing.joining import news_of
 from raddle.actions.importing.privacy import private_writes
-from raddle.actions.importing.registry import IMPORTERS, importer_of
+from raddle.actions.importing.registry import importer_of, importers
 from raddle.actions.importing.rules import Rules
 from raddle.actions.importing.run_plan import Segment, SessionPlan, SourceEntry, SourceFile, plan_import
 from raddle.actions.importing.session import read_session
@@ -232,7 +232,7 @@ def _name_of(path: Path) -> SourceName:
 def placed(path: Path, head: bytes) -> tuple[str, str, bool] | None:
     """(agent, session, is it the main file) of a file that the ledger names no agent of; `head`: HEAD_BYTES of it."""
     name = _name_of(path)
-    agents: tuple[Agent, ...] = (*IMPORTERS, *THREAD_FILES)
+    agents: tuple[Agent, ...] = (*importers(), *THREAD_FILES)
     for agent in agents:
         place = agent.place(name, head) if path.name.endswith(agent.home.suffixes) else None
         if place is not None:

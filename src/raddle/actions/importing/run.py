@@ -122,6 +122,19 @@ def run_import(plan: Plan, ledger: Ledger, desk: Desk, progress: Progress) -> Im
     return run.report
 
 
+def nothing_new(plan: Plan) -> ImportReport:
+    """What a plan without sessions comes to: most imports."""
+    return ImportReport(
+        agents={
+            agent: AgentCounts(agent=agent, unchanged=count)
+            for agent, count in sorted(plan.unchanged.items())
+        },
+        problems=list(plan.problems),
+        left_out=list(plan.left_out),
+        passed_over=plan.passed_over,
+    )
+
+
 def mistake(path: str, error: Exception) -> FileProblem:
     """A bug met in one file, as its problem: the file costs itself, and whoever mends the bug knows where it is."""
     at = error.__traceback__
@@ -138,14 +151,7 @@ class _Run:
     """One call of `run_import`: what is stored and not yet noted, and the report so far."""
 
     def __init__(self, plan: Plan, ledger: Ledger, desk: Desk, progress: Progress) -> None:
-        self.report = ImportReport(
-            agents={},
-            problems=list(plan.problems),
-            left_out=list(plan.left_out),
-            passed_over=plan.passed_over,
-        )
-        for agent, count in plan.unchanged.items():
-            self._counts(agent).unchanged += count
+        self.report = nothing_new(plan)
         self._ledger = ledger
         self._desk = desk
         self._progress = progress

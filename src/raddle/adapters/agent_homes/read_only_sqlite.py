@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import functools
 import os
-import shutil
 import sqlite3
 import weakref
 from pathlib import Path
@@ -161,6 +160,8 @@ class _Copy:
     """A database and its log, copied to a folder of their own, which goes when nobody holds this any more."""
 
     def __init__(self, path: str, sign: Sign, scratch: str | None) -> None:
+        import shutil  # most sources are no database  # noqa: PLC0415
+
         self.sign = sign
         try:
             parent = Path(scratch) if scratch is not None else _usual_place()
@@ -187,6 +188,8 @@ def _usual_place() -> Path:
 
 def _drop(folder: Path, held: int, owner: int) -> None:
     """Remove a copy and let go of it; a worker that was forked from its maker leaves it to the maker."""
+    import shutil  # noqa: PLC0415
+
     if os.getpid() == owner:
         shutil.rmtree(folder, ignore_errors=True)
     os.close(held)

@@ -28,6 +28,8 @@ _FEW = 64
 _WORTH_PACKING_WELL = 64 * 1024
 """Bytes of a tree. A larger one is the folder of a thousand files, half of it hashes: to press it takes longer than all
 the rest of a commit, and git's maintenance keeps but its differences."""
+_SMALL, _SMALL_WINDOW = 4096, 12
+"""Bytes, and the power of two that they are."""
 
 
 class GitObject(NamedTuple):
@@ -153,10 +155,17 @@ def pack_of(objects: Iterable[GitObject], hash_name: str) -> bytes:
     once = {(one.kind, one.name): one for one in objects}
     parts = [b"PACK" + (2).to_bytes(4, "big") + len(once).to_bytes(4, "big")]
     for one in once.values():
-        is_large = one.kind == "tree" and len(one.data) > _WORTH_PACKING_WELL
-        parts += [_head(_KINDS[one.kind], len(one.data)), zlib.compress(one.data, 0 if is_large else 1)]
+        parts += [_head(_KINDS[one.kind], len(one.data)), _pressed(one)]
     pack = b"".join(parts)
     return pack + hashlib.new(hash_name, pack, usedforsecurity=False).digest()
+
+
+def _pressed(one: GitObject) -> bytes:
+    if len(one.data) <= _SMALL:
+        # With zlib's usual window a quarter of a megabyte is cleared for each of a thousand entries: 60 µs for 10.
+        press = zlib.compressobj(6, zlib.DEFLATED, _SMALL_WINDOW, 5)
+        return press.compress(one.data) + press.flush()
+    return zlib.compress(one.data, 0 if one.kind == "tree" and len(one.data) > _WORTH_PACKING_WELL else 1)
 
 
 def _entries_of(tree: bytes, size: int) -> list[bytes]:

@@ -6,6 +6,7 @@ that others wrote asks `place_of` what it is, and `is_safe` whether it may reach
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Sequence
 from typing import Literal
@@ -311,6 +312,7 @@ def _beside(path: str, node_id: str, conflict_id: str, suffix: str) -> str:
     return folder + slash + name.encode()[:room].decode(errors="ignore") + tail
 
 
+@functools.lru_cache(maxsize=8192)
 def place_of(path: str) -> Place:
     """What `path` is, by its shape alone; `other` for what no part of a store is known to be."""
     parts = path.split("/")

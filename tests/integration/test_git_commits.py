@@ -135,3 +135,36 @@ def test_a_file_is_found_by_its_whole_name() -> None:
 def test_a_damaged_tree_is_not_guessed_at() -> None:
     with pytest.raises(BrokenFormat, match="damaged"):
         edited(b"100644 a\0short", {b"b": None}, "sha1")
+
+
+def test_a_folder_that_git_has_lost_is_not_taken_for_an_empty_one(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", "-b", "main", str(tmp_path)], check=True)
+    first = committed(tmp_path, {}, {"memory/team/a": b"1", "memory/b": b"2"}, None)
+    folder = answer_of(tmp_path, ["rev-parse", f"{first}:memory/team"]).decode().strip()
+    subprocess.run(
+        ["git", "unpack-objects", "-q"],
+        cwd=tmp_path,
+        check=True,
+        input=moved_away(next((tmp_path / ".git/objects/pack").glob("*.pack"))),
+    )
+    (tmp_path / ".git/objects" / folder[:2] / folder[2:]).unlink()
+    with pytest.raises(BrokenFormat, match="no longer has the folder 'memory/team'"):
+        read_ground(tmp_path, BRANCH, ["memory/team/c"])
+    assert read_ground(tmp_path, BRANCH, ["memory/c", "new/d"]).trees.keys() == {"", "memory"}
+
+
+def moved_away(pack: Path) -> bytes:
+    data = pack.read_bytes()
+    for file in pack.parent.glob(f"{pack.stem}.*"):
+        file.unlink()
+    return data
+
+
+def test_what_a_person_had_git_show_instead_is_not_committed(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", "-b", "main", str(tmp_path)], check=True)
+    first = committed(tmp_path, {}, {"a": b"1"}, None)
+    other = committed(tmp_path, {}, {"z": b"other"}, None)
+    assert name_commit(tmp_path, BRANCH, first, was="", note="test").code == 0
+    subprocess.run(["git", "replace", first, other], cwd=tmp_path, check=True)
+    second = committed(tmp_path, {"a": b"1"}, {"a": b"1", "b": b"2"}, first)
+    assert holds_names(tmp_path, second) == {"a", "b"}

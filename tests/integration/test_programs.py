@@ -280,3 +280,17 @@ def test_a_program_that_speaks_to_the_person_may_do_so_in_their_language(
     monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
     assert "RADDLE_TOKEN" not in ordinary_environment()
     assert ordinary_environment()["LC_ALL"] == "de_DE.UTF-8"
+
+
+def test_what_a_thread_waits_for_is_stopped_when_we_end(tmp_path: Path) -> None:
+    code = (
+        "import sys, time; from pathlib import Path\n"
+        "from raddle.adapters.meanwhile import Meanwhile; from raddle.adapters.programs import run\n"
+        "note = Path(sys.argv[1])\n"
+        "Meanwhile(lambda: run(['sh', '-c', f'echo $$ > {note}; exec sleep 60']))\n"
+        "while not note.exists() or not note.read_text().strip(): time.sleep(0.01)\n"
+    )
+    note = tmp_path / "pid"
+    subprocess.run([sys.executable, "-c", code, str(note)], check=True, timeout=20)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(note.read_text()), 0)

@@ -7,6 +7,7 @@ itself is set to is `raddle.config`'s.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import signal
@@ -26,6 +27,17 @@ _SECRETS = frozenset({"RADDLE_TOKEN", "RADDLE_DATABASE_URL"})
 """Nobody else's."""
 _KEPT_BACK = _SECRETS | {"LANGUAGE", "LC_ALL"}
 """The language of messages is ours to choose where we read them."""
+
+
+_running: set[subprocess.Popen[bytes]] = set()
+
+
+@atexit.register
+def _stop_those_left() -> None:
+    """At our end, what a thread still waits for: no thread of that kind ends by itself, and nobody would hear it."""
+    for process in list(_running):
+        if process.poll() is None:
+            stop(process)
 
 
 class Completed(Struct, frozen=True, kw_only=True):
@@ -95,12 +107,14 @@ def run(
     """
     deadline = time.monotonic() + timeout
     process = _start(argv, cwd=cwd, env=env, account=account)
+    _running.add(process)
     try:
         return _completed(process, Conversation(process, input, limit_bytes).complete(deadline))
     finally:
         # Also at Ctrl-C, which in a session of its own the program does not hear.
         if process.returncode is None:
             stop(process)
+        _running.discard(process)
         close_pipes(process)
 
 

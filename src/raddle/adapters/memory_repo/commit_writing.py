@@ -6,7 +6,7 @@ Three git processes, and none of them looks at more than the folders that a comm
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from raddle.adapters.memory_repo.git_objects import (
     Changes,
     commit_of,
     folders_of,
+    has_folder,
     hash_name_of,
     objects_of,
     pack_of,
@@ -21,6 +22,8 @@ from raddle.adapters.memory_repo.git_objects import (
 from raddle.adapters.memory_repo.store_git import answer_of, object_format, run_store_git
 from raddle.adapters.memory_repo.upkeep import may_leave_a_pack
 from raddle.adapters.programs import Completed
+from raddle.model.errors import BrokenFormat
+from raddle.model.memory.names import shown
 
 _ANSWER = re.compile(rb"([0-9a-f]{40}|[0-9a-f]{64}) (commit|tree|blob|tag) (\d+)")
 
@@ -48,14 +51,25 @@ def read_ground(root: Path, commit: str, paths: Iterable[str]) -> Ground:
         size = int(head[3]) if head else -1
         found.append((head[1].decode(), head[2], answer[at : at + size]) if head else ("", b"", b""))
         at += size + 1
-    return Ground(
-        commit_id=found[0][0] or None,
-        trees={
-            folder: data
-            for folder, (_, kind, data) in zip(folders, found[1:], strict=True)
-            if kind == b"tree"
-        },
-    )
+    commit_id, *_ = found[0]
+    trees = {
+        folder: data for folder, (_, kind, data) in zip(folders, found[1:], strict=True) if kind == b"tree"
+    }
+    if commit_id:
+        _check_whole(folders, trees, hash_name_of(commit_id))
+    return Ground(commit_id or None, trees)
+
+
+def _check_whole(folders: Iterable[str], trees: Mapping[str, bytes], hash_name: str) -> None:
+    """BrokenFormat where git lacks a folder that there is: taken for an empty one, a commit would remove all in it."""
+    for folder in folders:
+        above, _, name = folder.rpartition("/")
+        is_there = not folder or has_folder(trees.get(above, b""), name, hash_name)
+        if folder not in trees and is_there:
+            raise BrokenFormat(
+                f"git no longer has the folder {shown(folder)}",
+                "see `git fsck` in the store; another clone may have it",
+            )
 
 
 def write_commit(root: Path, ground: Ground, changes: Changes, *, who: str, message: str) -> str:

@@ -6,7 +6,8 @@ thousand names, for each commit of one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from raddle.adapters.files import find_bytes, make_folder, write_atomic
@@ -28,15 +29,21 @@ class GitIndex:
     def follow(self, old: str | None, new: str, changes: Changes | None) -> None:
         """Bring it from the commit `old` to `new`, which the branch is at. `changes`: between the two; None: whatever
         they are. One that somebody else has locked is left as it is."""
-        self.following(old, changes)(new)
+        with self.following(old, changes) as reach:
+            reach(new)
 
-    def following(self, old: str | None, changes: Changes | None) -> Callable[[str], None]:
+    @contextlib.contextmanager
+    def following(self, old: str | None, changes: Changes | None) -> Iterator[Callable[[str], None]]:
         """Begin the same while the commit is being made, which git takes as long for; to be told what it is, once the
         branch is at it. Never told, it has changes that no commit has, and is read anew the next time."""
         if changes is None or old is None or not self._is_at(old):
-            return lambda new: self._note_that(new) if self._read_anew() else None
+            yield lambda new: self._note_that(new) if self._read_anew() else None
+            return
         changing = Meanwhile(lambda: self._takes(index_lines(changes, hash_name=hash_name_of(old))))
-        return lambda new: self._note_that(new) if changing.result() or self._read_anew() else None
+        try:
+            yield lambda new: self._note_that(new) if changing.result() or self._read_anew() else None
+        finally:
+            changing.result()  # nobody else may have the store before git has let go of its index
 
     def _note_that(self, commit_id: str) -> None:
         try:

@@ -131,16 +131,24 @@ def edited(tree: bytes, edit: Mapping[bytes, bytes | None], hash_name: str) -> b
 
 def id_in(tree: bytes, name: str, hash_name: str) -> str | None:
     """The id of a file of that name in a tree; None where there is none, or something else."""
+    entry = _entry_in(tree, name, hash_name)
     size = hashlib.new(hash_name, usedforsecurity=False).digest_size
-    found = re.search(
-        rb"100(?:644|755|664) " + re.escape(_bytes(name)) + rb"\0(.{%d})" % size, tree, re.DOTALL
-    )
-    if found is None:
-        return None
-    # Not a longer name that ends so, nor bytes of a hash that look so: both are told by the entries before.
-    entries = {entry.partition(b" ")[2][: -size - 1]: entry for entry in _entries_of(tree, size)}
-    entry = entries.get(_bytes(name), b"")
     return entry[-size:].hex() if entry.startswith(b"100") else None
+
+
+def has_folder(tree: bytes, name: str, hash_name: str) -> bool:
+    """Is there a folder of that name in a tree?"""
+    return _entry_in(tree, name, hash_name).startswith(_FOLDER + b" ")
+
+
+def _entry_in(tree: bytes, name: str, hash_name: str) -> bytes:
+    """The entry of that name; empty where there is none."""
+    if b" %s\0" % _bytes(name) not in tree:
+        return b""
+    # It may be the end of a longer name, or of a hash: both are told by the entries before.
+    size = hashlib.new(hash_name, usedforsecurity=False).digest_size
+    entries = {entry.partition(b" ")[2][: -size - 1]: entry for entry in _entries_of(tree, size)}
+    return entries.get(_bytes(name), b"")
 
 
 def commit_of(tree: GitObject, parent: str | None, *, who: str, message: str, hash_name: str) -> GitObject:

@@ -131,11 +131,12 @@ class StoreRepository:
         moves: bool,
     ) -> Commit:
         """A commit on `parent` with these changes; `moves`: the branch, which is at `parent`, goes to it."""
-        follow = self._index.following(parent, changes) if moves else None
         ground = read_ground(self._root, parent, changes) if parent else Ground(None, {})
-        done = self._written(ground, changes, message, writer, moves=moves)
-        if follow is not None:
-            follow(done.id)
+        if not moves:
+            return self._written(ground, changes, message, writer, moves=False)
+        with self._index.following(parent, changes) as reach:
+            done = self._written(ground, changes, message, writer, moves=True)
+            reach(done.id)
         return done
 
     def commit_files(
@@ -146,19 +147,21 @@ class StoreRepository:
         writer: Writer,
     ) -> tuple[str, ...]:
         """Commit these contents on the newest commit; the paths of those that it did not have."""
-        at = self._index.at()
-        follow = self._index.following(at, files) if at else None
-        ground = read_ground(self._root, f"refs/heads/{self.branch()}", files)
-        parent = ground.commit_id
-        changes = {path: data for path, data in files.items() if not _is_in(ground, path, data)}
-        done = parent
-        if parent is not None and changes:
-            done = self._written(ground, changes, message(changes), writer, moves=True).id
-        if done is not None and follow is not None and at == parent:
-            follow(done)
-        elif done is not None and changes:
-            self._index.follow(None, done, None)
-        return tuple(changes) if parent is not None else ()
+        noted = self._index.at()
+        with self._index.following(noted, files) as reach:
+            ground = read_ground(self._root, f"refs/heads/{self.branch()}", files)
+            parent = ground.commit_id
+            changes = {path: data for path, data in files.items() if not _is_in(ground, path, data)}
+            if parent is None or not changes:
+                if parent is not None and parent == noted:
+                    reach(parent)
+                return ()
+            done = self._written(ground, changes, message(changes), writer, moves=True)
+            if parent == noted:
+                reach(done.id)
+        if parent != noted:
+            self._index.follow(None, done.id, None)
+        return tuple(changes)
 
     def _written(
         self,

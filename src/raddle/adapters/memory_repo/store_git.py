@@ -55,6 +55,8 @@ ENVIRONMENT = {
     "SSH_ASKPASS_REQUIRE": "never",
     "SSH_ASKPASS": "",
     "GCM_INTERACTIVE": "never",
+    # What a person had git show in the place of an object is not what other clones have.
+    "GIT_NO_REPLACE_OBJECTS": "1",
     # For each object that git packs, glibc takes a quarter of a megabyte from the system and gives it back: of a commit
     # of a thousand entries three quarters went there. Other libraries do not know the name.
     "MALLOC_TRIM_THRESHOLD_": str(64 << 20),

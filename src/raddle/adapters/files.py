@@ -97,6 +97,14 @@ def write_atomic(path: Path, data: bytes) -> None:
         new.publish(path)
 
 
+def write_note(path: Path, data: bytes) -> None:
+    """The same without waiting for the disk: for what is made anew where a power cut took it, and is known by its form
+    where it left half of it."""
+    with NewFile(path.parent) as new:
+        new.write(data)
+        new.publish(path, waits=False)
+
+
 class NewFile:
     """A file in the making, under a temporary name in the folder where it will stay.
 
@@ -125,13 +133,15 @@ class NewFile:
         except OSError as error:
             raise storage_error(error, self.path.parent, "write in") from error
 
-    def publish(self, path: Path) -> None:
-        """Make it durable and put it at `path` (in the same folder), in place of what is there."""
+    def publish(self, path: Path, *, waits: bool = True) -> None:
+        """Make it durable (where it `waits`) and put it at `path` (in the same folder), in place of what is there."""
         try:
-            sync(self._fd)
+            if waits:
+                sync(self._fd)
             self.path.replace(path)
             self._close()
-            sync_folder(path.parent)
+            if waits:
+                sync_folder(path.parent)
         except OSError as error:
             raise storage_error(error, path, "write") from error
 

@@ -77,10 +77,10 @@ def store_log(memory: ProjectMemory, limit: int) -> list[LoggedCommit]:
 
 def note_sync(memory: ProjectMemory) -> None:
     """Note that the store and its remote are in step now."""
-    from raddle.adapters.files import make_folder, write_atomic  # noqa: PLC0415
+    from raddle.adapters.files import make_folder, write_note  # noqa: PLC0415
 
     make_folder(memory.own_folder)
-    write_atomic(memory.own_folder / "synced", format_time(memory.stores.clock()).encode())
+    write_note(memory.own_folder / "synced", format_time(memory.stores.clock()).encode())
 
 
 def last_sync(memory: ProjectMemory) -> int | None:

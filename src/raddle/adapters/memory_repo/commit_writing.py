@@ -63,9 +63,10 @@ def read_ground(root: Path, commit: str, paths: Iterable[str]) -> Ground:
 def _check_whole(folders: Iterable[str], trees: Mapping[str, bytes], hash_name: str) -> None:
     """BrokenFormat where git lacks a folder that there is: taken for an empty one, a commit would remove all in it."""
     for folder in folders:
+        if folder in trees:
+            continue
         above, _, name = folder.rpartition("/")
-        is_there = not folder or has_folder(trees.get(above, b""), name, hash_name)
-        if folder not in trees and is_there:
+        if not folder or has_folder(trees.get(above, b""), name, hash_name):
             raise BrokenFormat(
                 f"git no longer has the folder {shown(folder)}",
                 "see `git fsck` in the store; another clone may have it",

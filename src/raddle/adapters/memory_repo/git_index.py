@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from raddle.adapters.files import find_bytes, make_folder, write_atomic
+from raddle.adapters.files import find_bytes, make_folder, write_note
 from raddle.adapters.meanwhile import Meanwhile
 from raddle.adapters.memory_repo.git_objects import Changes, hash_name_of
 from raddle.adapters.memory_repo.git_streams import index_lines, safe_lines
@@ -48,7 +48,7 @@ class GitIndex:
     def _note_that(self, commit_id: str) -> None:
         try:
             make_folder(self._note.parent)
-            write_atomic(self._note, self._state(commit_id))
+            write_note(self._note, self._state(commit_id))
         except StorageError:
             return  # the next one reads all of it anew
 

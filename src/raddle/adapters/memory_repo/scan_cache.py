@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from raddle.adapters.files import find_bytes, make_folder, write_atomic
+from raddle.adapters.files import find_bytes, make_folder, write_note
 from raddle.adapters.memory_repo.folder_look import Facts
 from raddle.model.errors import StorageError
 
@@ -54,6 +54,6 @@ class ScanCache:
             return
         try:
             make_folder(self._file.parent)
-            write_atomic(self._file, msgspec.msgpack.encode(seen))
+            write_note(self._file, msgspec.msgpack.encode(seen))
         except StorageError:
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -19,6 +20,7 @@ from raddle.model.threads.agent_state import AgentState, PendingToolCall
 from raddle.model.threads.edits import Editor
 from raddle.model.threads.git_facts import GitSnapshot
 from raddle.model.threads.message import Attachment
+from raddle.model.threads.recalled import PRIVATE_KEY, RECALLED_KEY
 from raddle.model.threads.thread import Thread
 from tests.builders import THREAD_ID, WoundClock, an_author, texts
 from tests.fakes.memory_store import MemoryFolder, MemoryStore
@@ -27,6 +29,12 @@ T = TypeVar("T")
 ASKED = Step(state=states.asked(), turn=Turn(role="user", content="why?"))
 ANSWERED = Step(state=AgentState(), turn=Turn(role="assistant", content="because"))
 SNAPSHOT = GitSnapshot(branch="main", head="a" * 40, is_dirty=False, remote="example.org/me/kiln")
+
+
+def answer(*, is_private: bool) -> str:
+    """What raddle tells an agent of a thread."""
+    marks = {RECALLED_KEY: "stored text"} | ({PRIVATE_KEY: True} if is_private else {})
+    return json.dumps({**marks, "messages": [{"text": "the launch code is 4711"}]})
 
 
 class TightStore(MemoryStore):
@@ -162,6 +170,25 @@ def test_a_step_that_makes_the_thread_private_does_so_in_the_write_of_its_words(
     recorder.take(ASKED)
     recorder.take(msgspec.structs.replace(ANSWERED, is_private=True))
     assert told == [(1, False), (2, True)]
+
+
+@pytest.mark.parametrize(
+    ("role", "content", "becomes_private"),
+    [
+        ("tool", answer(is_private=True), True),
+        ("tool", f"Wall time: 0.1 seconds\nOutput:\n{answer(is_private=True)}", True),
+        ("tool", answer(is_private=False), False),
+        ("tool", "private_by_raddle and recalled_by_raddle are two keys", False),
+        ("user", answer(is_private=True), False),
+    ],
+)
+def test_an_answer_about_a_private_thread_makes_the_thread_that_holds_it_private(
+    disk: Disk, role: str, content: str, becomes_private: bool
+) -> None:
+    recorder = a_recorder(disk)
+    recorder.take(ASKED)
+    recorder.take(Step(state=AgentState(), turn=Turn(role=role, content=content)))
+    assert disk.thread.is_private == becomes_private
 
 
 @pytest.mark.parametrize("keeps_unsaved", [False, True])

@@ -19,6 +19,7 @@ from raddle.model.errors import RaddleError
 from raddle.model.threads.agent_state import AgentState, PendingToolCall
 from raddle.model.threads.edits import Editor
 from raddle.model.threads.git_facts import GitSnapshot
+from raddle.model.threads.recalled import holds_private
 from raddle.model.threads.message import Attachment
 
 CUT = "cut_by"
@@ -165,7 +166,7 @@ class Recorder:
         written.
         """
         still = _open_after(self._going_on, step)
-        is_private = step.is_private or self._owes_privacy
+        is_private = step.is_private or self._owes_privacy or _tells_of_private(step.turn)
         step = msgspec.structs.replace(step, state=beside_open(step.state, still), is_private=is_private)
         self._owes_privacy = is_private  # until it is saved, or kept to be
         steps = [*self._waiting, step]
@@ -297,6 +298,11 @@ class Recorder:
         turn = step.turn
         message = editor.add(position.head, turn.role, turn.content, **turn.fields)
         return Position(message.id, position.head if turn.is_cut else ""), message.id
+
+
+def _tells_of_private(turn: Turn | None) -> bool:
+    """Is it what raddle told an agent of a private thread? A copy of it must not go where that thread may not."""
+    return turn is not None and turn.role == "tool" and holds_private(turn.content)
 
 
 def _make_private(editor: Editor) -> None:

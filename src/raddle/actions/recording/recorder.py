@@ -19,8 +19,8 @@ from raddle.model.errors import RaddleError
 from raddle.model.threads.agent_state import AgentState, PendingToolCall
 from raddle.model.threads.edits import Editor
 from raddle.model.threads.git_facts import GitSnapshot
-from raddle.model.threads.recalled import holds_private
 from raddle.model.threads.message import Attachment
+from raddle.model.threads.recalled import holds_private
 
 CUT = "cut_by"
 """In a message's `extra`: what cut it off before it was whole."""

@@ -364,3 +364,12 @@ def test_a_write_of_another_program_while_a_sync_writes_is_kept_beside(
     (conflict,) = conflicts_in(dict.fromkeys(bob.files.paths()))
     assert bob.text(PLAN) == "an editor saved this just now\n"
     assert bob.text(conflict) == "from bob\n"
+
+
+def test_nothing_is_committed_on_a_commit_that_git_has_lost(ada: Clone) -> None:
+    before = git("rev-parse", BRANCH, cwd=ada.root)
+    with pytest.raises(BrokenFormat, match=f"no longer has the commit {'0' * 39}1"):
+        ada.repository.commit(
+            {PLAN: b"new\n"}, parent="0" * 39 + "1", message="test", writer=ada.writer, moves=False
+        )
+    assert git("rev-parse", BRANCH, cwd=ada.root) == before

@@ -152,7 +152,7 @@ def test_a_pack_that_a_killed_git_kept_is_let_go(ada: Clone, note: str, minutes:
     assert keep.exists() == stays
 
 
-def test_a_repository_of_the_code_s_gets_no_pack_for_each_commit(tmp_path: Path, hub: Path) -> None:
+def test_a_repository_of_the_code_s_gets_a_pack_for_large_commits_only(tmp_path: Path, hub: Path) -> None:
     code = tmp_path / "code"
     code.mkdir()
     git("init", "-q", "-b", "main", ".", cwd=code)
@@ -165,4 +165,8 @@ def test_a_repository_of_the_code_s_gets_no_pack_for_each_commit(tmp_path: Path,
     clone.begin()
     committed(clone, 1)
     assert os.listdir(code / ".git/objects/pack") == []
+    assert staged(clone) == ""
+    clone.files.add({f"memory/many/{number}": b"%d\n" % number for number in range(120)})
+    commit_changes(clone.files, clone.repository, clone.writer)
+    assert sum(name.endswith(".pack") for name in os.listdir(code / ".git/objects/pack")) == 1
     assert staged(clone) == ""

@@ -79,7 +79,8 @@ def write_commit(root: Path, ground: Ground, changes: Changes, *, who: str, mess
     objects = objects_of(changes, ground.trees, hash_name)
     commit = commit_of(objects[-1], ground.commit_id, who=who, message=message, hash_name=hash_name)
     pack = pack_of([*objects, commit], hash_name)
-    verb = ["index-pack", "--stdin"] if may_leave_a_pack(root) else ["unpack-objects", "-q"]
+    is_kept = may_leave_a_pack(root, len(objects) + 1)
+    verb = ["index-pack", "--stdin"] if is_kept else ["unpack-objects", "-q"]
     answer_of(root, ["-c", "pack.threads=1", *verb], input=pack)
     return commit.name.hex()
 

@@ -132,6 +132,11 @@ class StoreRepository:
     ) -> Commit:
         """A commit on `parent` with these changes; `moves`: the branch, which is at `parent`, goes to it."""
         ground = read_ground(self._root, parent, changes) if parent else Ground(None, {})
+        if ground.commit_id != parent:
+            raise BrokenFormat(
+                f"git no longer has the commit {parent}",
+                "see `git fsck` in the store; another clone may have it",
+            )
         if not moves:
             return self._written(ground, changes, message, writer, moves=False)
         with self._index.following(parent, changes) as reach:

@@ -16,6 +16,8 @@ OBJECTS_AT, PACKS_AT = 2_000, 30
 """So many objects that lie about singly (as git guesses their number), or packs, and they are packed together."""
 MOST_PACKS = 60
 """No commit adds a pack to so many: where nobody tidies, objects that lie about singly cost others less."""
+MANY_OBJECTS = 100
+"""As git decides it for what it fetches."""
 _UPKEEP_SECONDS = 600.0
 _PACKING = {"pack.threads": "1"}
 """Each thread packs a part by itself, and where two parts meet a folder is kept whole: 50 bytes of each commit."""
@@ -24,9 +26,10 @@ _KEPT_BY_GIT = (b"fetch-pack ", b"fast-import")
 """What git writes into it; a person's own says something else, or nothing."""
 
 
-def may_leave_a_pack(root: Path) -> bool:
-    """May a commit leave what it made as a pack? Else it is to be taken apart into single objects."""
-    return 0 <= _packs_in(root) < MOST_PACKS
+def may_leave_a_pack(root: Path, objects: int) -> bool:
+    """May a commit leave what it made as a pack? Else it is to be taken apart into single objects, which takes longer the
+    more there are: at `MANY_OBJECTS` it always may."""
+    return objects >= MANY_OBJECTS or 0 <= _packs_in(root) < MOST_PACKS
 
 
 def maintain(root: Path) -> None:

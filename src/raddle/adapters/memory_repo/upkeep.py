@@ -27,7 +27,7 @@ _KEPT_BY_GIT = (b"fetch-pack ", b"fast-import")
 
 
 def may_leave_a_pack(root: Path, objects: int) -> bool:
-    """May a commit leave what it made as a pack? Else it is to be taken apart into single objects, which takes longer the
+    """May a commit leave what it made as a pack? Else it is taken apart into single objects, which takes longer the
     more there are: at `MANY_OBJECTS` it always may."""
     return objects >= MANY_OBJECTS or 0 <= _packs_in(root) < MOST_PACKS
 
